@@ -1,0 +1,73 @@
+# Short names for what one does with the tree; `make help` lists them. CMake does the building.
+
+JOBS ?= $(shell nproc)
+PRESET ?= release
+
+# The main job: a short comparison of the two fault policies.
+RUN_ARGS ?= compare fault_vs_mmap page_fault1 page_fault2 page_fault3 ebizzy \
+            --base mmap-lock --head spf,host -t 1,2 -r 5 -s 0.5 --quick
+
+STRESS_SECONDS ?= 60
+
+# $(call configure,PRESET): at first and after a change of presets; Ninja notices other changes.
+configure = @[ build/$(1)/build.ninja -nt CMakePresets.json ] || cmake --preset $(1) >/dev/null
+# $(call compile,PRESET,TARGET): prints nothing but problems and Ninja's progress.
+compile = @cmake --build build/$(1) -j $(JOBS) --target $(2)
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test stress bench-check mutants fuzz format tidy clean \
+        deps-build deps-test deps-bench deps-ci
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+build: deps-build ## library, command-line tool and examples, in build/release
+	$(call configure,$(PRESET))
+	$(call compile,$(PRESET),product)
+
+run: build ## build, then run the main job (RUN_ARGS)
+	build/$(PRESET)/bin/faultpath $(RUN_ARGS)
+
+test: deps-test ## build everything; unit tests, include rules, freestanding check
+	$(call configure,$(PRESET))
+	$(call compile,$(PRESET),all)
+	@scripts/sanitized.sh ctest --test-dir build/$(PRESET) -L unit -j 2 --output-on-failure
+	@scripts/check_includes.sh
+	@scripts/check_freestanding.sh
+
+stress: deps-test ## stress test, STRESS_SECONDS (60) a policy, in tsan and asan
+	$(call configure,tsan)
+	$(call compile,tsan,stress_test)
+	scripts/sanitized.sh build/tsan/bin/stress_test --seconds $(STRESS_SECONDS)
+	$(call configure,asan)
+	$(call compile,asan,stress_test)
+	scripts/sanitized.sh build/asan/bin/stress_test --seconds $(STRESS_SECONDS)
+
+bench-check: deps-bench ## build the microbenchmarks and run each briefly
+	@cmake --preset release >/dev/null
+	$(call compile,release,benches)
+	@set -e; found=0; \
+	for bench in build/release/bin/faultpath_bench_*; do \
+	  if [ ! -x "$$bench" ]; then continue; fi; \
+	  found=1; echo "== $$bench"; "$$bench" --benchmark_min_time=0.01; \
+	done; \
+	if [ $$found = 0 ]; then echo "no benchmarks in bench/ yet"; exit 4; fi
+
+mutants: ## (comes with the checker)
+	@echo "mutants: comes with the checker"; exit 4
+
+fuzz: ## (comes with the checker)
+	@echo "fuzz: comes with the checker"; exit 4
+
+format: deps-ci ## rewrite the sources in the project's format
+	@scripts/format.sh
+
+tidy: deps-ci ## clang-tidy over the engine
+	@cmake --preset ci-clang >/dev/null
+	@scripts/tidy.sh
+
+clean: ## remove every build directory
+	rm -rf build
+
+deps-build deps-test deps-bench deps-ci: deps-%:
+	@scripts/deps.sh $*
