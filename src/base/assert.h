@@ -1,0 +1,12 @@
+// Assertions of the engine: on in debug, sanitizer and simulated builds, nothing in release.
+#pragma once
+
+#ifndef FAULTPATH_ASSERTS
+#define FAULTPATH_ASSERTS 0
+#endif
+
+#if FAULTPATH_ASSERTS
+#define FP_ASSERT(x) ((x) ? void(0) : __builtin_trap())
+#else
+#define FP_ASSERT(x) (true ? void(0) : void(x))
+#endif

@@ -1,0 +1,182 @@
+// What the worlds that run on real processors share: atomics with explicit orders, guest accesses.
+//
+// Part of env.h of the native and the bare world; include that. Compiles as C++20, freestanding.
+#pragma once
+
+#include <faultpath/config.h>
+#include <faultpath/detail/annotations.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace faultpath::env {
+
+using Order = std::memory_order;
+inline constexpr Order relaxed = std::memory_order_relaxed;
+inline constexpr Order acquire = std::memory_order_acquire;
+inline constexpr Order release = std::memory_order_release;
+inline constexpr Order acq_rel = std::memory_order_acq_rel;
+inline constexpr Order seq_cst = std::memory_order_seq_cst;
+
+/// An atomic whose every access names its order: there is no default to hide behind.
+template <class T>
+class atomic {
+ public:
+  constexpr atomic() noexcept : value_{} {}
+  constexpr explicit atomic(T v) noexcept : value_(v) {}
+  atomic(const atomic&) = delete;
+  atomic& operator=(const atomic&) = delete;
+
+  FP_ALWAYS_INLINE T load(Order o) const noexcept { return value_.load(o); }
+  FP_ALWAYS_INLINE void store(T v, Order o) noexcept { value_.store(v, o); }
+  FP_ALWAYS_INLINE T exchange(T v, Order o) noexcept { return value_.exchange(v, o); }
+  FP_ALWAYS_INLINE bool compare_exchange(T& expected, T desired, Order ok, Order fail) noexcept {
+    return value_.compare_exchange_strong(expected, desired, ok, fail);
+  }
+  FP_ALWAYS_INLINE T fetch_add(T v, Order o) noexcept { return value_.fetch_add(v, o); }
+  FP_ALWAYS_INLINE T fetch_sub(T v, Order o) noexcept { return value_.fetch_sub(v, o); }
+  FP_ALWAYS_INLINE T fetch_or(T v, Order o) noexcept { return value_.fetch_or(v, o); }
+  FP_ALWAYS_INLINE T fetch_and(T v, Order o) noexcept { return value_.fetch_and(v, o); }
+
+ private:
+  std::atomic<T> value_;
+};
+
+/// Gives an inner loop of a spin a rest.
+FP_ALWAYS_INLINE void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+/// Bytes of payload of a frame: the page itself.
+inline constexpr std::uint64_t kPayloadBytes = kPageSize;
+
+// Racing copies move aligned words by relaxed atomics: a guest that stores a word meanwhile is seen
+// whole or not at all, as by a CPU. The compiler cannot merge or tear them.
+
+namespace copying {
+
+inline void copy_words(std::byte* to, const std::byte* from, std::uint64_t words) noexcept {
+  auto* d = reinterpret_cast<std::uint64_t*>(to);
+  auto* s = reinterpret_cast<const std::uint64_t*>(from);
+  for (std::uint64_t i = 0; i < words; ++i) {
+    __atomic_store_n(d + i, __atomic_load_n(s + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+  }
+}
+inline void copy_byte(std::byte* to, const std::byte* from) noexcept {
+  auto* d = reinterpret_cast<unsigned char*>(to);
+  auto* s = reinterpret_cast<const unsigned char*>(from);
+  __atomic_store_n(d, __atomic_load_n(s, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+inline void copy(std::byte* to, const std::byte* from, std::uint64_t bytes) noexcept {
+  const bool word_wise =
+      ((reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from)) & 7) == 0;
+  std::uint64_t i = 0;
+  if (word_wise) {
+    while (i < bytes && (reinterpret_cast<std::uintptr_t>(from + i) & 7) != 0) {
+      copy_byte(to + i, from + i);
+      ++i;
+    }
+    const std::uint64_t words = (bytes - i) / 8;
+    copy_words(to + i, from + i, words);
+    i += words * 8;
+  }
+  for (; i < bytes; ++i) copy_byte(to + i, from + i);
+}
+
+}  // namespace copying
+
+// Payload access. A frame that only its owner can reach may be zeroed or filled plainly; a frame
+// that guests may be writing to is read by relaxed words.
+
+FP_ALWAYS_INLINE void payload_zero(std::byte* frame) noexcept {
+  std::memset(frame, 0, kPayloadBytes);
+}
+/// From byte `from` to the end.
+FP_ALWAYS_INLINE void payload_zero_tail(std::byte* frame, std::uint64_t from) noexcept {
+  std::memset(frame + from, 0, kPayloadBytes - from);
+}
+FP_ALWAYS_INLINE void payload_fill(std::byte* frame, int byte) noexcept {
+  std::memset(frame, byte, kPayloadBytes);
+}
+/// Copies a whole frame; `from` may be written to by guests meanwhile.
+inline void payload_copy(std::byte* to, const std::byte* from) noexcept {
+  copying::copy_words(to, from, kPayloadBytes / 8);
+}
+/// Copies part of a payload that guests may be writing to into private memory, and back. Words of
+/// eight aligned bytes are moved whole.
+inline void copy_from_payload(void* to, const std::byte* from, std::uint64_t bytes) noexcept {
+  copying::copy(static_cast<std::byte*>(to), from, bytes);
+}
+inline void copy_to_payload(std::byte* to, const void* from, std::uint64_t bytes) noexcept {
+  copying::copy(to, static_cast<const std::byte*>(from), bytes);
+}
+
+// Guest accesses: single instructions on x86, with its order (loads acquire, stores release).
+template <class T>
+FP_ALWAYS_INLINE T guest_load(const std::byte* at) noexcept {
+  T v;
+  __atomic_load(reinterpret_cast<const T*>(at), &v, __ATOMIC_ACQUIRE);
+  return v;
+}
+template <class T>
+FP_ALWAYS_INLINE void guest_store(std::byte* at, T v) noexcept {
+  __atomic_store(reinterpret_cast<T*>(at), &v, __ATOMIC_RELEASE);
+}
+template <class T>
+FP_ALWAYS_INLINE T guest_exchange(std::byte* at, T v) noexcept {
+  return __atomic_exchange_n(reinterpret_cast<T*>(at), v, __ATOMIC_SEQ_CST);
+}
+/// Returns what was there; the exchange happened if that equals `expected`.
+template <class T>
+FP_ALWAYS_INLINE T guest_compare_exchange(std::byte* at, T expected, T desired) noexcept {
+  __atomic_compare_exchange_n(reinterpret_cast<T*>(at), &expected, desired, false, __ATOMIC_SEQ_CST,
+                              __ATOMIC_SEQ_CST);
+  return expected;
+}
+template <class T>
+FP_ALWAYS_INLINE T guest_fetch_add(std::byte* at, T v) noexcept {
+  return __atomic_fetch_add(reinterpret_cast<T*>(at), v, __ATOMIC_SEQ_CST);
+}
+template <class T>
+FP_ALWAYS_INLINE T guest_fetch_and(std::byte* at, T v) noexcept {
+  return __atomic_fetch_and(reinterpret_cast<T*>(at), v, __ATOMIC_SEQ_CST);
+}
+template <class T>
+FP_ALWAYS_INLINE T guest_fetch_or(std::byte* at, T v) noexcept {
+  return __atomic_fetch_or(reinterpret_cast<T*>(at), v, __ATOMIC_SEQ_CST);
+}
+template <class T>
+FP_ALWAYS_INLINE T guest_fetch_xor(std::byte* at, T v) noexcept {
+  return __atomic_fetch_xor(reinterpret_cast<T*>(at), v, __ATOMIC_SEQ_CST);
+}
+
+/// Sixteen aligned bytes (cmpxchg16b; asm, so that users need no compiler flag). `Pair` is two
+/// 64-bit words, low and high. Where the processor has no such instruction a global lock stands in,
+/// which plain stores do not respect.
+template <class Pair>
+inline Pair guest_compare_exchange_16(std::byte* at, Pair expected, Pair desired) noexcept {
+#if defined(__x86_64__)
+  __asm__ __volatile__("lock; cmpxchg16b %0"
+                       : "+m"(*reinterpret_cast<volatile char(*)[16]>(at)), "+a"(expected.low),
+                         "+d"(expected.high)
+                       : "b"(desired.low), "c"(desired.high)
+                       : "memory", "cc");
+  return expected;
+#else
+  static std::atomic_flag lock;
+  while (lock.test_and_set(std::memory_order_acquire)) pause();
+  Pair old;
+  std::memcpy(&old, at, sizeof old);
+  if (old.low == expected.low && old.high == expected.high) std::memcpy(at, &desired, sizeof old);
+  lock.clear(std::memory_order_release);
+  return old;
+#endif
+}
+
+}  // namespace faultpath::env
