@@ -1,0 +1,84 @@
+// Cpu: an execution context. What one thread of the engine works with and no other writes.
+#pragma once
+
+#include <faultpath/detail/cpu_block.h>
+
+#include "base/counting.h"
+#include "memory/frame.h"
+#include "memory/slab.h"
+#include "sync/epoch.h"
+
+namespace faultpath::memory {
+
+class MachineCore;
+
+inline constexpr std::uint32_t kMaxCpus = 256;
+inline constexpr std::uint32_t kFrameCache = 256;
+inline constexpr std::uint32_t kFrameBatch = 128;
+inline constexpr std::uint32_t kMagazine = 16;
+
+/// Objects and frames that were unlinked while the global epoch was `epoch`.
+struct RetireBucket {
+  std::uint64_t epoch = 0;
+  Pfn frames = kNoPfn;  ///< linked by Frame::next
+  void* objects[kSlabKinds] = {};
+  std::uint32_t count = 0;
+};
+
+/// A flush asked of a Cpu: the hull of all ranges not yet answered.
+struct FlushBox {
+  env::SpinLock lock;
+  env::var<Addr> start FP_GUARDED_BY(lock);
+  env::var<Addr> end FP_GUARDED_BY(lock);
+  env::atomic<std::uint64_t> posted;    ///< generation of the last request; written under lock
+  env::atomic<std::uint64_t> answered;  ///< generation up to which the TLB has been cleaned
+};
+
+/// Lines, by who writes them: CpuBlock's hot line (owner; flushers raise `attention`), the epoch
+/// slot (owner), the flush box (flushers, owner when it answers), the caches (owner under
+/// cache_lock; others take the lock only to drain them), the counters (owner).
+struct Cpu : detail::CpuBlock {
+  alignas(64) sync::EpochSlot epoch;
+  MachineCore* machine = nullptr;
+  void* space = nullptr;  ///< the Mm that it is inside; owner only
+  std::uint32_t id = 0;
+  env::atomic<std::uint32_t> attached;
+
+  alignas(64) FlushBox flush;
+
+  /// Guards everything to the end of the block. The owner takes it uncontended, on its own line;
+  /// out of memory and quiesce take it to drain the rest. Never held while waiting for anything.
+  alignas(64) env::SpinLock cache_lock;
+  std::uint32_t frame_count FP_GUARDED_BY(cache_lock) = 0;
+  std::uint32_t retired_count FP_GUARDED_BY(cache_lock) = 0;
+  std::uint8_t magazine_count[kSlabKinds] FP_GUARDED_BY(cache_lock) = {};
+  Pfn frames[kFrameCache] FP_GUARDED_BY(cache_lock);
+  void* magazine[kSlabKinds][kMagazine] FP_GUARDED_BY(cache_lock);
+  RetireBucket retired[3] FP_GUARDED_BY(cache_lock);
+
+  alignas(64) CounterBlock counters;
+  CounterBlock baseline;  ///< counters' values when this owner attached
+
+  void count(Counter c, std::uint64_t n = 1) { counters.add(c, n); }
+};
+
+/// What one operation unlinked, on its way to retire().
+struct RetireBatch {
+  Pfn frames = kNoPfn;
+  void* objects[kSlabKinds] = {};
+  std::uint32_t count = 0;
+
+  void add_frame(Frame* table, Pfn pfn) {
+    table[pfn].next = frames;
+    frames = pfn;
+    ++count;
+  }
+  void add_object(SlabKind kind, void* object) {
+    auto& head = objects[static_cast<unsigned>(kind)];
+    static_cast<PoolLink*>(object)->next = head;
+    head = object;
+    ++count;
+  }
+};
+
+}  // namespace faultpath::memory

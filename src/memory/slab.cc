@@ -1,0 +1,100 @@
+#include "memory/slab.h"
+
+#include "base/assert.h"
+#include "memory/machine_core.h"
+#include "sync/spin_guard.h"
+
+namespace faultpath::memory {
+
+// A slab page's Frame: owner = first free object (linked by PoolLink), occupied = objects out,
+// next/prev = the list of pages that have a free object.
+
+void Slab::init(SlabKind kind, std::uint32_t object_bytes) {
+  kind_ = kind;
+  bytes_ = (object_bytes + 63u) & ~63u;
+  per_page_ = static_cast<std::uint32_t>(kPageSize / bytes_);
+}
+
+void Slab::link(MachineCore& core, Pfn pfn) {
+  Frame& f = core.frame(pfn);
+  f.prev = kNoPfn;
+  f.next = partial_;
+  if (partial_ != kNoPfn) core.frame(partial_).prev = pfn;
+  partial_ = pfn;
+}
+
+void Slab::unlink(MachineCore& core, Pfn pfn) {
+  Frame& f = core.frame(pfn);
+  if (f.prev != kNoPfn) {
+    core.frame(f.prev).next = f.next;
+  } else {
+    partial_ = f.next;
+  }
+  if (f.next != kNoPfn) core.frame(f.next).prev = f.prev;
+}
+
+void* Slab::pop(MachineCore& core, Pfn pfn) {
+  Frame& f = core.frame(pfn);
+  auto* object = static_cast<PoolLink*>(f.owner.load(env::relaxed));
+  f.owner.store(object->next, env::relaxed);
+  ++f.occupied;
+  if (object->next == nullptr) unlink(core, pfn);
+  return object;
+}
+
+void* Slab::take(MachineCore& core) {
+  sync::SpinGuard guard(lock_);
+  return partial_ == kNoPfn ? nullptr : pop(core, partial_);
+}
+
+void* Slab::add_page(MachineCore& core, Pfn pfn) {
+  std::byte* at = core.object_memory(pfn);
+  Frame& f = core.frame(pfn);
+  f.slab_kind = static_cast<std::uint8_t>(kind_);
+  f.occupied = 0;
+  void* head = nullptr;
+  for (std::uint32_t i = per_page_; i-- > 0;) {
+    auto* object = reinterpret_cast<PoolLink*>(at + std::uint64_t{i} * bytes_);
+    object->next = head;
+    head = object;
+  }
+  f.owner.store(head, env::relaxed);
+  sync::SpinGuard guard(lock_);
+  pages_.store(pages_.load(env::relaxed) + 1, env::relaxed);
+  link(core, pfn);
+  return pop(core, pfn);
+}
+
+void Slab::put(MachineCore& core, void* object) {
+  const auto offset = static_cast<std::byte*>(object) - core.object_memory(0);
+  const auto pfn = static_cast<Pfn>(static_cast<std::uint64_t>(offset) / kPageSize);
+  sync::SpinGuard guard(lock_);
+  Frame& f = core.frame(pfn);
+  FP_ASSERT(f.kind.load(env::relaxed) == FrameKind::slab);
+  void* first = f.owner.load(env::relaxed);
+  static_cast<PoolLink*>(object)->next = first;
+  f.owner.store(object, env::relaxed);
+  --f.occupied;
+  if (first == nullptr) link(core, pfn);
+}
+
+void Slab::trim(MachineCore& core) {
+  Pfn empty = kNoPfn;
+  {
+    sync::SpinGuard guard(lock_);
+    Pfn at = partial_;
+    while (at != kNoPfn) {
+      const Pfn next = core.frame(at).next;
+      if (core.frame(at).occupied == 0) {
+        unlink(core, at);
+        core.frame(at).next = empty;
+        empty = at;
+        pages_.store(pages_.load(env::relaxed) - 1, env::relaxed);
+      }
+      at = next;
+    }
+  }
+  core.release_slab_pages(empty);
+}
+
+}  // namespace faultpath::memory

@@ -1,0 +1,51 @@
+// Slabs: fixed-size engine objects over the engine's own frames, type-stable within a grace period.
+#pragma once
+
+#include "memory/frame.h"
+
+namespace faultpath::memory {
+
+class MachineCore;
+
+/// The kinds of object that slabs hold. Sizes are told by the rooms that define the types.
+enum class SlabKind : std::uint8_t { vma, tree_node, anon_root, file, mm, count };
+inline constexpr unsigned kSlabKinds = static_cast<unsigned>(SlabKind::count);
+
+/// Every object in a slab begins with this word, which only the pool uses, and only while the
+/// object is free or retired: whoever still reads a retired object does not read it.
+struct PoolLink {
+  env::var<void*> next;
+};
+
+/// One kind's slab. Fresh memory is zero; a reused object is as it was left, so that counts in it
+/// can go on (a VMA's sequence). Thread-safe behind one spin lock; Cpus keep small magazines in
+/// front.
+class Slab {
+ public:
+  void init(SlabKind kind, std::uint32_t object_bytes);
+  /// A free object of a slab page that has one; null if a new page is needed (see add_page).
+  void* take(MachineCore& core);
+  void put(MachineCore& core, void* object);
+  /// Makes the frame (owned by the caller, its memory zeroed) a page of this slab, and takes from
+  /// it.
+  void* add_page(MachineCore& core, Pfn pfn);
+  /// Gives pages without objects back to the buddy allocator.
+  void trim(MachineCore& core);
+  std::uint32_t pages() const { return pages_.load(env::relaxed); }
+  std::uint32_t object_bytes() const { return bytes_; }
+
+ private:
+  void* pop(MachineCore& core, Pfn pfn) FP_REQUIRES(lock_);
+  void link(MachineCore& core, Pfn pfn) FP_REQUIRES(lock_);
+  void unlink(MachineCore& core, Pfn pfn) FP_REQUIRES(lock_);
+
+  alignas(64) env::SpinLock lock_;
+  Pfn partial_ FP_GUARDED_BY(lock_) =
+      kNoPfn;  ///< pages with a free object, linked by next and prev
+  env::atomic<std::uint32_t> pages_;
+  std::uint32_t bytes_ = 0;
+  std::uint32_t per_page_ = 0;
+  SlabKind kind_{};
+};
+
+}  // namespace faultpath::memory
