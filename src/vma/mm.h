@@ -1,0 +1,142 @@
+// Mm: an address space's state. Its locks, tree, tables, limits; what Linux calls mm_struct.
+//
+// Lock order (docs/LOCKING.md): mmap lock, VMA mark, page lock, file reverse map, table locks
+// (parent, then child). tree_lock and anon_lock are leaves below the mmap lock.
+#pragma once
+
+#include <faultpath/machine.h>
+
+#include "pagetable/flush.h"
+#include "pagetable/page_table.h"
+#include "sync/rw_lock.h"
+#include "sync/spin_rw_lock.h"
+#include "vma/tree.h"
+#include "vma/vma.h"
+
+namespace faultpath::vma {
+
+using memory::Cpu;
+using memory::MachineCore;
+
+class Mm {
+ public:
+  memory::PoolLink link;
+
+  /// The address-space lock: for read by classic faults and DONTNEED, for write by every operation
+  /// that changes the set of VMAs or their fields.
+  sync::RwLock mmap_lock;
+
+  /// v11's rwlock around its VMA tree: taken by `spf` alone, so that its cost is v11's. The tree
+  /// itself can be read without it inside an epoch section.
+  alignas(64) sync::SpinRwLock tree_lock;
+
+  /// Written under the mmap lock for write (and tree_lock for write under `spf`).
+  alignas(64) Tree tree;
+  pagetable::PageTable tables;
+
+  // Constant from creation on.
+  MachineCore* core = nullptr;
+  PolicySpec policy;
+  SpaceOptions options;
+  /// Does the space's policy, or what it falls back to, read VMA sequences? Then writers mark.
+  bool marks = false;
+
+  // Under the mmap lock: read for either mode, written for write.
+  env::var<std::uint32_t> map_count FP_GUARDED_BY(mmap_lock);
+  env::var<Addr> brk FP_GUARDED_BY(mmap_lock);
+
+  /// Serialises first faults that give a VMA its anon root (Linux takes page_table_lock there).
+  env::SpinLock anon_lock;
+
+  /// Zaps between clearing an entry and their flush: whoever finds an entry clear that another zap
+  /// cleared flushes for it (B48).
+  env::atomic<std::uint32_t> flush_pending;
+
+  /// Cpus inside, and how many they are (v11's mm_users).
+  alignas(64) pagetable::CpuSet cpus;
+  env::atomic<std::uint32_t> users;
+
+  // --- the mmap lock with its statistics ------------------------------------------------------
+  void lock_read(Cpu& cpu) FP_ACQUIRE_SHARED(mmap_lock) {
+    const sync::Wait w = mmap_lock.lock_read();
+    cpu.count(Counter::mmap_lock_read);
+    if (FP_UNLIKELY(w.contended)) {
+      cpu.count(Counter::mmap_lock_read_waits);
+      cpu.count(Counter::mmap_lock_read_wait_ns, w.wait_ns);
+    }
+  }
+  void unlock_read() FP_RELEASE_SHARED(mmap_lock) { mmap_lock.unlock_read(); }
+  void lock_write(Cpu& cpu) FP_ACQUIRE(mmap_lock) {
+    const sync::Wait w = mmap_lock.lock_write();
+    cpu.count(Counter::mmap_lock_write);
+    if (FP_UNLIKELY(w.contended)) {
+      cpu.count(Counter::mmap_lock_write_waits);
+      cpu.count(Counter::mmap_lock_write_wait_ns, w.wait_ns);
+    }
+  }
+  void unlock_write() FP_RELEASE(mmap_lock) { mmap_lock.unlock_write(); }
+
+  // --- marks ----------------------------------------------------------------------------------
+  /// From before the first change of the VMA, or of an entry under it by an operation that excludes
+  /// faults, until after the flush. Marking twice is harmless for the caller.
+  void mark(Vma& v) FP_REQUIRES(mmap_lock) {
+    if (marks && !v.sequence.is_marked()) v.sequence.begin_write();
+  }
+  void unmark(Vma& v) FP_REQUIRES(mmap_lock) {
+    if (marks && v.sequence.is_marked()) v.sequence.end_write();
+  }
+
+  // --- VMAs -----------------------------------------------------------------------------------
+  /// A fresh VMA: one reference, marked, no file, no root. Null when frames are short.
+  Vma* allocate_vma(Cpu& cpu);
+  /// One that never was in the tree.
+  void discard_vma(Cpu& cpu, Vma* v);
+  AnonRoot* allocate_anon_root(Cpu& cpu);
+  void get_anon_root(AnonRoot* root) {
+    if (root != nullptr) root->refs.fetch_add(1, env::relaxed);
+  }
+  void put_anon_root(Cpu& cpu, AnonRoot* root);
+
+  /// spf's get_vma: the VMA of the first slot with end > a, with a reference; null if there is
+  /// none.
+  Vma* get_vma(Addr a);
+  /// Drops a reference; the last one retires the VMA, still marked.
+  void put_vma(Cpu& cpu, Vma* v);
+
+  /// Publishes an edit: one root store, under tree_lock where `spf` reads.
+  void publish(TreeEdit& edit) FP_REQUIRES(mmap_lock);
+};
+
+/// NodePool over the machine's slabs; retired nodes collect in the batch.
+struct NodeSource {
+  MachineCore& core;
+  Cpu& cpu;
+  memory::RetireBatch batch;
+  NodePool pool();
+};
+
+/// Scopes of the mmap lock.
+class FP_SCOPED_CAPABILITY ReadLock {
+ public:
+  ReadLock(Mm& mm, Cpu& cpu) FP_ACQUIRE_SHARED(mm.mmap_lock) : mm_(mm) { mm_.lock_read(cpu); }
+  ~ReadLock() FP_RELEASE() { mm_.unlock_read(); }
+  ReadLock(const ReadLock&) = delete;
+  ReadLock& operator=(const ReadLock&) = delete;
+
+ private:
+  Mm& mm_;
+};
+class FP_SCOPED_CAPABILITY WriteLock {
+ public:
+  WriteLock(Mm& mm, Cpu& cpu) FP_ACQUIRE(mm.mmap_lock) : mm_(mm) { mm_.lock_write(cpu); }
+  ~WriteLock() FP_RELEASE() { mm_.unlock_write(); }
+  WriteLock(const WriteLock&) = delete;
+  WriteLock& operator=(const WriteLock&) = delete;
+
+ private:
+  Mm& mm_;
+};
+
+inline void Vma::assert_writable() const { FP_ASSERT(!mm->marks || sequence.is_marked()); }
+
+}  // namespace faultpath::vma
