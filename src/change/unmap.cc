@@ -1,0 +1,46 @@
+// munmap, and the end of a space.
+#include "change/unmap.h"
+#include "change/change.h"
+#include "change/vma_change.h"
+
+namespace faultpath::change {
+
+namespace {
+
+/// Linux's floor and ceiling: a table goes only if no mapping that stays can have entries in it.
+void release_range(Mm& mm, Gather& gather, const VmaChange& change, Addr start, Addr end) {
+  (void)mm;
+  const TreeSlot below = change.find_last_below(start);
+  const TreeSlot above = change.find(end);
+  gather.zap(start, end);
+  gather.free_tables(start, end, below ? below.end : 0, above ? above.start : ~Addr{0});
+}
+
+}  // namespace
+
+Result<void> unmap_locked(Cpu& cpu, Mm& mm, Removed& removed, Addr start, Addr end) {
+  VmaChange change(mm, cpu, removed);
+  const TreeSlot first = change.find(start);
+  if (!first || first.start >= end) return {};
+  if (auto r = change.plan_unmap(start, end); !r) return r.error();
+  change.apply();
+  {
+    Gather gather(mm, cpu);
+    release_range(mm, gather, change, start, end);
+    gather.finish();
+  }
+  change.finish();
+  return {};
+}
+
+Result<void> unmap(Cpu& cpu, Mm& mm, Addr address, std::uint64_t length) {
+  if ((address & ~kPageMask) != 0 || address > kUserEnd || length > kUserEnd - address) {
+    return Errno::einval;
+  }
+  if (length == 0) return Errno::einval;
+  Removed removed(mm, cpu);
+  vma::WriteLock lock(mm, cpu);
+  return unmap_locked(cpu, mm, removed, address, address + page_ceil(length));
+}
+
+}  // namespace faultpath::change

@@ -1,0 +1,13 @@
+// The first fault that puts a private page into a VMA settles which anon root the VMA has.
+#pragma once
+
+#include "fault/fault.h"
+
+namespace faultpath::fault {
+
+/// Makes `ever_faulted` true, as Linux's anon_vma_prepare. Under the mmap lock for read; nothing to
+/// do in a speculative fault, whose check 5 demanded it. False when frames are short (never today:
+/// the write side made the root).
+bool prepare_anon(Fault& f);
+
+}  // namespace faultpath::fault

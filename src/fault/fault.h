@@ -1,0 +1,73 @@
+// The fault: what it knows, and the one way in.
+//
+//   handle_fault            counts, picks the policy, counts the outcome        handle_fault.cc
+//     speculate             spf: no mmap lock; settles, or passes on            spf.cc
+//     classic               the mmap lock for read over the whole fault         classic.cc
+//       resolve             PTE level: what must the entry become?              resolve.cc
+//         EntryLock         the linearisation point: table lock, checks         entry_lock.h
+#pragma once
+
+#include <faultpath/outcome.h>
+
+#include "pagetable/page_table.h"
+#include "vma/mm.h"
+
+namespace faultpath::fault {
+
+using memory::Cpu;
+using memory::Frame;
+using memory::Pfn;
+using pagetable::Pte;
+using pagetable::Table;
+using vma::Mm;
+using vma::Vma;
+using vma::VmaView;
+
+/// How the fault's VMA copy is kept true until the entry is set.
+enum class Stability : std::uint8_t {
+  mmap_lock,  ///< the mmap lock is held for read: nothing can change
+  sequence,   ///< spf: the VMA's sequence is compared under the table lock
+};
+
+/// One fault in flight; lives on the stack.
+struct Fault {
+  Cpu& cpu;
+  Mm& mm;
+  Addr address;  ///< as the access had it
+  Addr page;     ///< rounded down
+  Access access;
+  Stability stability = Stability::mmap_lock;
+  VmaView vma{};        ///< the copy that everything is derived from
+  Vma* live = nullptr;  ///< the VMA itself: stable fields under the mmap lock; spf: a reference
+  std::uint64_t sequence = 0;  ///< spf: the even count that `vma` was read under
+  Table leaf{};
+  Pte seen{};  ///< the entry as the decision was made from
+  bool major = false;
+  Counter passed_on = Counter::spf_vma_changed;  ///< spf: the event that ended the attempt
+
+  bool write() const { return access == Access::write; }
+};
+
+/// What resolve came to.
+enum class Resolved : std::uint8_t {
+  done,        ///< the entry allows the access, or changed meanwhile: the access is tried again
+  beyond_end,  ///< SIGBUS: past the end of the file
+  io_error,    ///< SIGBUS: the store failed
+  out_of_memory,
+  pass_on,  ///< spf only: the classic path must do it; Fault::passed_on says why
+};
+
+/// Handles one fault of a Cpu that is parked in the engine (space/engine_entry.h), holding nothing.
+Outcome handle_fault(Cpu& cpu, Mm& mm, Addr address, Access access);
+
+/// Under the mmap lock for read, from lookup to install.
+Outcome classic(Cpu& cpu, Mm& mm, Addr address, Access access);
+
+/// True: settled, `*outcome` is final. False: nothing is held, the classic path is next; the reason
+/// has been counted.
+bool speculate(Cpu& cpu, Mm& mm, Addr address, Access access, Outcome* outcome);
+
+/// Makes the entry allow the access. `f.leaf` and `f.seen` are set.
+Resolved resolve(Fault& f);
+
+}  // namespace faultpath::fault

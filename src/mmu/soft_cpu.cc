@@ -1,0 +1,239 @@
+// SoftCpu's out-of-line half: context switch, and translation beyond the TLB hit.
+#include <faultpath/address_space.h>
+#include <faultpath/soft_cpu.h>
+
+#include "base/assert.h"
+#include "fault/fault.h"
+#include "memory/machine_core.h"
+#include "mmu/walker.h"
+#include "pagetable/flush.h"
+#include "space/engine_entry.h"
+
+namespace faultpath {
+
+using memory::Cpu;
+using vma::Mm;
+
+SoftCpu::SoftCpu(Machine& machine) : block_(machine.core().attach()) {}
+
+SoftCpu::~SoftCpu() {
+  if (block_ == nullptr) return;
+  leave();
+  Cpu& cpu = static_cast<Cpu&>(*block_);
+  cpu.machine->detach(cpu);
+}
+
+void SoftCpu::enter(AddressSpace& space) {
+  if (block_ == nullptr) return;
+  Cpu& cpu = static_cast<Cpu&>(*block_);
+  if (cpu.depth.load(env::relaxed) != 0) return;  // a signal handler inside the engine: not now
+  leave();
+  cpu.depth.store(1, env::relaxed);
+  Mm& mm = space.mm();
+  pagetable::drop_translations(cpu, 0, ~Addr{0});
+  // A full barrier: a flusher that does not see us inside changed its entries before we walk any.
+  mm.cpus.add(cpu.id);
+  mm.users.fetch_add(1, env::relaxed);
+  cpu.space = &mm;
+  pagetable::unpark_cpu(cpu);
+  cpu.depth.store(0, env::relaxed);
+}
+
+void SoftCpu::leave() {
+  if (block_ == nullptr) return;
+  Cpu& cpu = static_cast<Cpu&>(*block_);
+  if (cpu.space == nullptr || cpu.depth.load(env::relaxed) != 0) return;
+  cpu.depth.store(1, env::relaxed);
+  Mm& mm = *static_cast<Mm*>(cpu.space);
+  pagetable::park_cpu(cpu);
+  mm.users.fetch_sub(1, env::relaxed);
+  mm.cpus.remove(cpu.id);
+  cpu.space = nullptr;
+  cpu.depth.store(0, env::relaxed);
+}
+
+Counters SoftCpu::counters() const {
+  Counters now;
+  if (block_ == nullptr) return now;
+  const Cpu& cpu = static_cast<const Cpu&>(*block_);
+  Counters before;
+  cpu.counters.add_to(now);
+  cpu.baseline.add_to(before);
+  now -= before;
+  return now;
+}
+
+namespace detail {
+
+namespace {
+
+Outcome refused(Cpu& cpu, RefusedReason reason, Addr a) {
+  cpu.count(Counter::refused);
+  return Outcome::refused(reason, a);
+}
+
+/// One page of the range, in the open section: by TLB, else by a walk.
+std::byte* translate_page(Cpu& cpu, Mm& mm, Addr a, Access access, bool insert) {
+  const TlbEntry& e = tlb_slot(cpu, a);
+  const Addr tag = access == Access::write ? e.write_tag : e.read_tag;
+  if (tag == page_floor(a)) {
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(a + e.addend));
+  }
+  if (insert) cpu.count(Counter::tlb_misses);
+  std::byte* const page = mmu::walk(cpu, mm, a, access, insert);
+  return page == nullptr ? nullptr : page + (a - page_floor(a));
+}
+
+/// The whole range, in the open section; on a miss `t.first` is null and `*fault_at` says where.
+Translated translate_range(Cpu& cpu, Mm& mm, Addr a, std::uint64_t bytes, Access access,
+                           bool insert, Addr* fault_at) {
+  Translated t;
+  std::uint64_t first = kPageSize - (a - page_floor(a));
+  if (first > bytes) first = bytes;
+  std::byte* const one = translate_page(cpu, mm, a, access, insert);
+  if (one == nullptr) {
+    *fault_at = a;
+    return t;
+  }
+  if (first < bytes) {
+    t.second = translate_page(cpu, mm, a + first, access, insert);
+    if (t.second == nullptr) {
+      *fault_at = a + first;
+      return t;
+    }
+  }
+  t.first = one;
+  t.first_bytes = first;
+  return t;
+}
+
+/// A signal handler that interrupted the engine on this Cpu. The Cpu is parked, so flushers do not
+/// wait for it: the section is opened with a full fence, and nothing is read if a flush has been
+/// asked for and not been answered. The TLB is read, not written. A fault is refused.
+Translated translate_nested(Cpu& cpu, Mm& mm, Addr a, std::uint64_t bytes, Access access) {
+  const std::uint64_t before = cpu.section.load(env::relaxed);
+  cpu.section.store(before | 1, env::relaxed);
+  env::full_fence(cpu.section);
+  Translated t;
+  if (cpu.flush.posted.load(env::acquire) == cpu.flush.answered.load(env::relaxed)) {
+    Addr fault_at = a;
+    t = translate_range(cpu, mm, a, bytes, access, false, &fault_at);
+  }
+  if (t.first == nullptr) {
+    close_section(cpu, before);
+    t.failure = refused(cpu, RefusedReason::nested, a);
+    return t;
+  }
+  t.section = before;
+  return t;
+}
+
+}  // namespace
+
+Translated translate(CpuBlock& block, Addr a, std::uint64_t bytes, Access access) {
+  Cpu& cpu = static_cast<Cpu&>(block);
+  Translated t;
+  if (cpu.space == nullptr) {
+    t.failure = refused(cpu, RefusedReason::not_entered, a);
+    return t;
+  }
+  Mm& mm = *static_cast<Mm*>(cpu.space);
+  if (a + bytes < a) {  // wraps round: there is nothing up there
+    t.failure = Outcome::signal(kSigSegv, kSegvMapErr, a, access);
+    return t;
+  }
+  if (cpu.depth.load(env::relaxed) != 0) return translate_nested(cpu, mm, a, bytes, access);
+  for (;;) {
+    const std::uint64_t before = open_section(cpu);
+    const bool nested = (before & 1) != 0;
+    if (!nested && cpu.attention.load(env::acquire) != 0) {
+      close_section(cpu, before);
+      pagetable::answer_flush(cpu);
+      continue;
+    }
+    Addr fault_at = a;
+    t = translate_range(cpu, mm, a, bytes, access, !nested, &fault_at);
+    if (t.first != nullptr) {
+      t.section = before;
+      return t;
+    }
+    close_section(cpu, before);
+    if (nested) {
+      // The outer frame's section is open: this one may neither wait for a flush nor answer one.
+      t.failure = refused(cpu, RefusedReason::nested, fault_at);
+      return t;
+    }
+    Outcome outcome = Outcome::done();
+    {
+      space::EngineEntry entry(cpu);
+      FP_ASSERT(entry);
+      outcome = fault::handle_fault(cpu, mm, fault_at, access);
+    }
+    if (!outcome.ok()) {
+      t.failure = outcome;
+      return t;
+    }
+  }
+}
+
+GuestPair compare_exchange_16(std::byte* at, GuestPair expected, GuestPair desired) {
+  return env::guest_compare_exchange_16(at, expected, desired);
+}
+
+}  // namespace detail
+
+Loaded<GuestPair> SoftCpu::compare_exchange(Addr a, GuestPair expected, GuestPair desired) {
+  if (block_ == nullptr) return not_entered(a);
+  if ((a & 15) != 0) return Outcome::signal(kSigSegv, kSegvMapErr, a, Access::write);
+  const detail::Translated t = detail::translate(*block_, a, 16, Access::write);
+  if (t.first == nullptr) return t.failure;
+  const GuestPair old = detail::compare_exchange_16(t.first, expected, desired);
+  detail::close_section(*block_, t.section);
+  return old;
+}
+
+Copied SoftCpu::copy_in(void* to, Addr from, std::uint64_t bytes) {
+  Copied c;
+  while (c.bytes < bytes) {
+    if (block_ == nullptr) {
+      c.outcome = not_entered(from);
+      return c;
+    }
+    const Addr at = from + c.bytes;
+    std::uint64_t n = kPageSize - (at - page_floor(at));
+    if (n > bytes - c.bytes) n = bytes - c.bytes;
+    const detail::Translated t = detail::translate(*block_, at, n, Access::read);
+    if (t.first == nullptr) {
+      c.outcome = t.failure;
+      return c;
+    }
+    env::copy_from_payload(static_cast<std::byte*>(to) + c.bytes, t.first, n);
+    detail::close_section(*block_, t.section);
+    c.bytes += n;
+  }
+  return c;
+}
+
+Copied SoftCpu::copy_out(Addr to, const void* from, std::uint64_t bytes) {
+  Copied c;
+  while (c.bytes < bytes) {
+    if (block_ == nullptr) {
+      c.outcome = not_entered(to);
+      return c;
+    }
+    const Addr at = to + c.bytes;
+    std::uint64_t n = kPageSize - (at - page_floor(at));
+    if (n > bytes - c.bytes) n = bytes - c.bytes;
+    const detail::Translated t = detail::translate(*block_, at, n, Access::write);
+    if (t.first == nullptr) {
+      c.outcome = t.failure;
+      return c;
+    }
+    env::copy_to_payload(t.first, static_cast<const std::byte*>(from) + c.bytes, n);
+    detail::close_section(*block_, t.section);
+    c.bytes += n;
+  }
+  return c;
+}
+
+}  // namespace faultpath

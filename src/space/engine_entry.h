@@ -1,0 +1,37 @@
+// EngineEntry: a Cpu goes from guest code into the engine, and back.
+#pragma once
+
+#include "memory/cpu.h"
+#include "pagetable/flush.h"
+
+namespace faultpath::space {
+
+/// While it lives the Cpu is parked: flushes count as answered for it, and it touches no guest
+/// memory through its TLB. A second entry on the same Cpu can only come from a signal handler that
+/// interrupted the first: it gets nothing, since whatever it would wait for may be held below it on
+/// its own stack.
+class EngineEntry {
+ public:
+  explicit EngineEntry(memory::Cpu& cpu) : cpu_(cpu), entered_(cpu.depth.load(env::relaxed) == 0) {
+    if (!entered_) return;
+    cpu_.depth.store(1, env::relaxed);
+    inside_ = cpu_.space != nullptr;
+    if (inside_) pagetable::park_cpu(cpu_);
+  }
+  ~EngineEntry() {
+    if (!entered_) return;
+    if (inside_) pagetable::unpark_cpu(cpu_);
+    cpu_.depth.store(0, env::relaxed);
+  }
+  EngineEntry(const EngineEntry&) = delete;
+  EngineEntry& operator=(const EngineEntry&) = delete;
+
+  explicit operator bool() const { return entered_; }
+
+ private:
+  memory::Cpu& cpu_;
+  bool entered_;
+  bool inside_ = false;
+};
+
+}  // namespace faultpath::space
