@@ -145,6 +145,24 @@ TEST_P(SplitMergeCases, GrowingDownwardsPageByPage) {
   }
 }
 
+TEST_P(SplitMergeCases, ReplacingAPartByItsLike) {
+  const TestFile f = file(8);
+  map(0, 8, "rw", "sf", f);
+  map(16, 8, "rw", "pa");
+  for (long k = 16; k < 24; ++k) w(k, 0x55);
+  for (const long k : {3L, 0L, 7L}) {  // the middle, the start, the end
+    map(k, 1, "rw", "sf", f, static_cast<std::uint64_t>(k) * kPage);
+    map(k + 16, 1, "rw", "pa");
+    EXPECT_EQ(r(k), hex(0x40 + static_cast<unsigned>(k)));
+    EXPECT_EQ(r(k + 16), "00");
+    EXPECT_EQ(vmas_at_offsets(), "[0,8)rw@0 [16,24)rw@0");
+  }
+  map(0, 8, "rw", "sf", f);
+  map(16, 8, "rw", "pa");
+  EXPECT_EQ(vmas_at_offsets(), "[0,8)rw@0 [16,24)rw@0");
+  for (long k = 16; k < 24; ++k) EXPECT_EQ(r(k), "00");
+}
+
 TEST_P(SplitMergeCases, OnlyEqualNeighboursMerge) {
   const TestFile f = file(4);
   const TestFile g = file(4);

@@ -92,8 +92,11 @@ void Buddy::release(Pfn pfn, unsigned order) {
   put_locked(pfn, order);
 }
 
-std::uint32_t Buddy::allocate_batch(Pfn* out, std::uint32_t want) {
+std::uint32_t Buddy::allocate_batch(Pfn* out, std::uint32_t want, std::uint32_t keep) {
   sync::SpinGuard guard(lock_);
+  const std::uint64_t free = free_.load(env::relaxed);
+  if (free <= keep) return 0;
+  if (want > free - keep) want = static_cast<std::uint32_t>(free - keep);
   std::uint32_t got = 0;
   while (got < want) {
     unsigned order = 0;

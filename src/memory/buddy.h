@@ -17,8 +17,9 @@ class Buddy {
   Pfn allocate(unsigned order);
   void release(Pfn pfn, unsigned order);
 
-  /// Up to `want` single frames, neighbours first, ascending within a block. Returns how many.
-  std::uint32_t allocate_batch(Pfn* out, std::uint32_t want);
+  /// Up to `want` single frames, neighbours first, ascending within a block, but never the last
+  /// `keep` ones. Returns how many.
+  std::uint32_t allocate_batch(Pfn* out, std::uint32_t want, std::uint32_t keep);
   void release_batch(const Pfn* pfns, std::uint32_t count);
   /// A chain linked by Frame::next, ended by kNoPfn.
   void release_chain(Pfn head);

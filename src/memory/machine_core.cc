@@ -11,6 +11,9 @@ namespace faultpath::memory {
 namespace {
 
 constexpr std::uint32_t kRetireThreshold = 256;  ///< objects a Cpu keeps before it tries to advance
+/// Frames that only engine objects get: with the rest gone to guest pages, unmapping still finds the
+/// tree nodes it needs.
+constexpr std::uint32_t kReserve = 8;
 constexpr int kSectionSpins = 2000;              ///< how long an advance waits for one section
 
 constexpr std::uint64_t align_up(std::uint64_t v, std::uint64_t a) {
@@ -146,7 +149,7 @@ void MachineCore::make_free(Pfn pfn) {
 
 void MachineCore::refill(Cpu& cpu) {
   // The cache is a stack: the batch is turned round so that frames come out ascending.
-  const std::uint32_t got = buddy_.allocate_batch(cpu.frames, kFrameBatch);
+  const std::uint32_t got = buddy_.allocate_batch(cpu.frames, kFrameBatch, kReserve);
   for (std::uint32_t i = 0; i < got / 2; ++i) {
     const Pfn t = cpu.frames[i];
     cpu.frames[i] = cpu.frames[got - 1 - i];
@@ -237,8 +240,14 @@ void* MachineCore::allocate_object(Cpu& cpu, SlabKind kind) {
     if (cpu.magazine_count[k] != 0) return cpu.magazine[k][--cpu.magazine_count[k]];
   }
   if (void* object = slabs_[k].take(*this)) return object;
-  const Pfn pfn = allocate_frame(cpu, FrameKind::slab, true);
-  if (pfn == kNoPfn) return nullptr;
+  Pfn pfn = allocate_frame(cpu, FrameKind::slab, true);
+  if (pfn == kNoPfn) {
+    pfn = buddy_.allocate(0);  // the reserve
+    if (pfn == kNoPfn) return nullptr;
+    frame(pfn).kind.store(FrameKind::slab, env::relaxed);
+    frame(pfn).refs.store(1, env::relaxed);
+    cpu.count(Counter::pgalloc);
+  }
   std::byte* memory = object_memory(pfn);
   __builtin_memset(memory, 0, kPageSize);  // objects: fresh slab memory is zero
   return slabs_[k].add_page(*this, pfn);

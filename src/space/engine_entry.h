@@ -12,7 +12,9 @@ namespace faultpath::space {
 /// its own stack.
 class EngineEntry {
  public:
-  explicit EngineEntry(memory::Cpu& cpu) : cpu_(cpu), entered_(cpu.depth.load(env::relaxed) == 0) {
+  explicit EngineEntry(memory::Cpu& cpu)
+      : cpu_(cpu),
+        entered_(cpu.depth.load(env::relaxed) == 0 && (cpu.section.load(env::relaxed) & 1) == 0) {
     if (!entered_) return;
     cpu_.depth.store(1, env::relaxed);
     inside_ = cpu_.space != nullptr;
