@@ -108,24 +108,29 @@ class WordStore final : public Store {
   Result<std::uint64_t> read(std::uint64_t offset, std::byte* to, std::uint64_t bytes) override {
     if (offset >= size()) return std::uint64_t{0};
     const std::uint64_t n = std::min(bytes, size() - offset);
+    const std::lock_guard lock(mutex_);
     std::memcpy(to, reinterpret_cast<const std::byte*>(words_.data()) + offset, n);
     return n;
   }
   Result<void> write(std::uint64_t offset, const std::byte* from, std::uint64_t bytes) override {
     if (offset > size() || bytes > size() - offset) return Errno::efbig;
+    std::this_thread::yield();  // a store takes its time, and others go on meanwhile
+    const std::lock_guard lock(mutex_);
     std::memcpy(reinterpret_cast<std::byte*>(words_.data()) + offset, from, bytes);
     return {};
   }
   std::uint64_t size() override { return words_.size() * sizeof(std::uint64_t); }
   void closed() override { ++closes; }
 
-  std::uint64_t word(unsigned page, unsigned index) const {
+  std::uint64_t word(unsigned page, unsigned index) {
+    const std::lock_guard lock(mutex_);
     return words_[page * kWordsPerPage + index];
   }
   std::atomic<int> closes{0};
 
  private:
   static constexpr std::size_t kWordsPerPage = kPageSize / sizeof(std::uint64_t);
+  std::mutex mutex_;
   std::vector<std::uint64_t> words_;
 };
 
@@ -203,7 +208,7 @@ struct SharedArea {
 /// The test under one policy.
 struct Arena {
   Arena(Machine& m, AddressSpace& s, Referee& r, const Options& o, const File& private_file,
-        File& the_shared_file)
+        File& the_shared_file, WordStore& the_shared_store)
       : machine(m),
         space(s),
         referee(r),
@@ -214,6 +219,7 @@ struct Arena {
         private_file_area("private file", false, wild.first_page + kWildPages, kPrivateFilePages,
                           &private_file),
         shared_file(the_shared_file),
+        shared_store(the_shared_store),
         shared_file_page(file_pages_begin(o) + kPrivateFilePages) {}
 
   static unsigned file_pages_begin(const Options& o) {
@@ -232,6 +238,7 @@ struct Arena {
   SharedArea wild;
   SharedArea private_file_area;
   File& shared_file;
+  WordStore& shared_store;          // behind it
   const unsigned shared_file_page;  // of the first view; the second follows
   /// Stores to shared pages that thread t has completed.
   std::atomic<std::uint32_t> completed[kMaxThreads]{};
@@ -760,6 +767,9 @@ class Player {
       default: {
         const Result<void> synced = arena_.shared_file.sync();
         if (!synced) return violation("sync of the file: %s", to_string(synced.error()));
+        for (unsigned i = 0; i < kSharedFilePages; ++i) {
+          check_file_word(i, index_, arena_.shared_store.word(i, index_), " in the store");
+        }
         std::uint64_t word = 0;
         const Result<std::uint64_t> read =
             arena_.shared_file.read_at(first * kPageSize + index_ * 8, &word, 8);
@@ -802,40 +812,40 @@ class Player {
     if (!unmapped) violation("munmap of new pages: %s", to_string(unmapped.error()));
   }
 
-  /// A child that looks at a few pages, writes to some, and goes.
+  /// A child that shares pages with its parent until one of them writes; then it goes.
   void fork() {
     Result<AddressSpace> forked = space_.fork(cpu_);
     if (!forked) return violation("fork: %s", to_string(forked.error()));
     AddressSpace child = std::move(forked).value();
-    cpu_.enter(child);
-    for (int n = 0; n < 12; ++n) {
-      const unsigned i = random_.below(kOwnPages);
-      const unsigned slot = random_.below(2);
-      const OwnPage& page = own_[i];
-      const Addr a = address(own_page(i), word_offset(slot));
-      if (page.state == kWrite && !page.shared && random_.one_in(2)) {
-        const Outcome stored = cpu_.store<std::uint64_t>(a, ~page.words[slot]);
-        if (!expect_own("child's store", i, stored, a, page.state, Access::write)) break;
-        const Loaded<std::uint64_t> again = cpu_.load<std::uint64_t>(a);
-        if (!again || again.value() != ~page.words[slot]) violation("the child lost a store");
-        const Outcome restored = cpu_.store<std::uint64_t>(a, page.words[slot]);
-        if (!restored) violation("child's store: %s", to_string(restored).c_str());
-      } else {
-        load_own(i, slot);
-      }
+    std::vector<OwnPage> other = own_;  // what the one that is not running has
+
+    switch_to(child, other);
+    for (int n = 0; n < 16; ++n) touch_own();
+    for (int n = 0; n < 8; ++n) {
       const unsigned shared = random_.below(kTrackedPages);
       const Loaded<std::uint64_t> loaded =
           cpu_.load<std::uint64_t>(address(arena_.tracked.first_page + shared));
       if (loaded) check_shared_word(arena_.tracked, shared, loaded.value(), nullptr);
-      const unsigned in_file = random_.below(kSharedFilePages);
+      const unsigned page = random_.below(kSharedFilePages);
       const Loaded<std::uint64_t> word =
-          cpu_.load<std::uint64_t>(address(arena_.shared_file_page + in_file, index_ * 8));
-      if (word) check_file_word(in_file, index_, word.value(), " in the child");
+          cpu_.load<std::uint64_t>(address(arena_.shared_file_page + page, index_ * 8));
+      if (word) check_file_word(page, index_, word.value(), " in the child");
     }
-    // The parent's pages are its own again, with the child still there and then without it.
-    cpu_.enter(space_);
-    for (int n = 0; n < 4; ++n) load_own(random_.below(kOwnPages), random_.below(2));
-    for (int n = 0; n < 4; ++n) touch_own();
+    switch_to(space_, other);
+    for (int n = 0; n < 16; ++n) touch_own();
+    switch_to(child, other);
+    check_own({0, kOwnPages});
+    switch_to(space_, other);
+    check_own({0, kOwnPages});
+  }
+
+  /// Between parent and child: the models change places, and what is shared is in both.
+  void switch_to(AddressSpace& space, std::vector<OwnPage>& other) {
+    for (unsigned i = 0; i < kOwnPages; ++i) {
+      if (own_[i].shared) other[i] = own_[i];
+    }
+    own_.swap(other);
+    cpu_.enter(space);
   }
 
   void look_around() {
@@ -973,8 +983,9 @@ bool run_policy(const Options& options, const PolicySpec& policy) {
       referee.violation("files and space could not be made");
       return false;
     }
-    const auto arena = std::make_unique<Arena>(machine, space->value(), referee, options,
-                                               private_file.value(), shared_file.value());
+    const auto arena =
+        std::make_unique<Arena>(machine, space->value(), referee, options, private_file.value(),
+                                shared_file.value(), shared_store);
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < options.threads; ++t) {
       threads.emplace_back([&arena, t] { std::make_unique<Player>(*arena, t)->run(); });
