@@ -23,27 +23,27 @@ struct Latency {
 
 /// One measured run of one cell.
 struct Sample {
-  double seconds = 0;                ///< real length of the measured window
-  double ops_per_second = 0;         ///< summed over the counting tasks
-  std::vector<double> task_ops;      ///< per counting task, operations per second
-  CounterList counters;              ///< totals of the window
-  Latency fault_latency;             ///< of the faulting tasks' operations that may fault, sampled
+  double seconds = 0;            ///< real length of the measured window
+  double ops_per_second = 0;     ///< summed over the counting tasks
+  std::vector<double> task_ops;  ///< per counting task, operations per second
+  CounterList counters;          ///< totals of the window
+  Latency fault_latency;         ///< of the faulting tasks' operations that may fault, sampled
   double faults_per_op = 0;
-  double own_cpu = 0;                ///< CPU seconds of this process and its children in the window
-  double foreign_cpus = 0;           ///< CPUs used by other user processes, mean over the window
-  bool noisy = false;                ///< over the noise limit even after the allowed repeats
+  double own_cpu = 0;       ///< CPU seconds of this process and its children in the window
+  double foreign_cpus = 0;  ///< CPUs used by other user processes, mean over the window
+  bool noisy = false;       ///< over the noise limit even after the allowed repeats
 };
 
 /// One workload under one variant, in one mode, with one number of tasks.
 struct Cell {
-  std::string workload;              ///< "page_fault1"
-  std::string variant;               ///< "mmap-lock", "spf:single-thread-bypass=off", "host"
+  std::string workload;  ///< "page_fault1"
+  std::string variant;   ///< "mmap-lock", "spf:single-thread-bypass=off", "host"
   Mode mode = Mode::threads;
   int tasks = 1;
   std::vector<Sample> samples;
-  int rejected_runs = 0;             ///< noisy runs that were thrown away and repeated
-  bool verified = false;             ///< the unmeasured pass and every last window were right
-  std::string verify_error;          ///< what was wrong, one line; empty if nothing was
+  int rejected_runs = 0;     ///< noisy runs that were thrown away and repeated
+  bool verified = false;     ///< the unmeasured pass and every last window were right
+  std::string verify_error;  ///< what was wrong, one line; empty if nothing was
 };
 
 struct MachineBlock {
@@ -54,14 +54,14 @@ struct MachineBlock {
 
 struct ResultSet {
   MachineBlock machine;
-  std::string command;               ///< the command line that made it
+  std::string command;  ///< the command line that made it
   std::string workload_version;
-  double seconds = 0;                ///< measured window asked for
+  double seconds = 0;  ///< measured window asked for
   int repeats = 0;
-  std::string base;                  ///< variant on the left
+  std::string base;  ///< variant on the left
   std::vector<std::string> heads;
   std::vector<Cell> cells;
-  std::vector<std::string> notes;    ///< e.g. "host includes the hardware trap"
+  std::vector<std::string> notes;  ///< e.g. "host includes the hardware trap"
 };
 
 }  // namespace faultpath::lab

@@ -148,5 +148,27 @@ TEST_P(ArgumentCases, Brk) {
   EXPECT_EQ(info().brk, at(102));
 }
 
+// Bits of PROT_* that do not exist: mmap ignores them, mprotect refuses them.
+TEST_P(ArgumentCases, UnknownRights) {
+  const auto odd = static_cast<Prot>(8 | 32 | 128);
+  const auto mapped = space().map(
+      cpu(),
+      {.address = at(0), .length = kPage, .prot = Prot::read | odd, .placement = Placement::fixed});
+  ASSERT_TRUE(mapped);
+  EXPECT_EQ(r(0), "00");
+  EXPECT_EQ(name(cpu().store<int>(at(0), 1)), std::string("ACCERR"));
+  EXPECT_EQ(maps(), "[0,1)r--p");
+  EXPECT_EQ(space().protect(cpu(), at(0), kPage, Prot::write | odd).error(), Errno::einval);
+  EXPECT_EQ(maps(), "[0,1)r--p");
+}
+
+TEST_P(ArgumentCases, ThingsOfAnotherMachine) {
+  auto other = Machine::create({.memory_bytes = std::uint64_t{2} << 20}).value();
+  SoftCpu stranger(other);
+  EXPECT_EQ(space().map(stranger, {.length = kPage}).error(), Errno::einval);
+  stranger.enter(space());
+  EXPECT_EQ(stranger.load<int>(at(0)).outcome().reason(), RefusedReason::not_entered);
+}
+
 }  // namespace
 }  // namespace faultpath::test

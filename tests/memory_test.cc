@@ -135,7 +135,7 @@ TEST(MachineCreate, RefusesNonsense) {
   EXPECT_EQ(Machine::create({.max_cpus = 0}).error(), Errno::einval);
   EXPECT_EQ(Machine::create({.memory_bytes = ~std::uint64_t{0}}).error(), Errno::einval);
   // More than an address space has: the host says no, and nothing is left behind.
-  EXPECT_EQ(Machine::create({.memory_bytes = std::uint64_t{1} << 43}).error(), Errno::enomem);
+  EXPECT_EQ(Machine::create({.memory_bytes = kPageSize << 31}).error(), Errno::enomem);
 }
 
 // With every frame that guests may have in use, unmapping still works: the nodes of the new tree come

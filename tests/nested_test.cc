@@ -120,8 +120,8 @@ TEST_P(Nested, HandlerOnTheSameCpu) {
   EXPECT_GT(h.refused + h.busy, 0u);  // and the engine was interrupted at least once
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, Nested, testing::ValuesIn(kAllPolicies), [](const auto& info) {
-  return info.param == Policy::mmap_lock ? "mmap_lock" : "spf";
+INSTANTIATE_TEST_SUITE_P(Policies, Nested, testing::ValuesIn(kAllPolicies), [](const auto& param) {
+  return param.param == Policy::mmap_lock ? "mmap_lock" : "spf";
 });
 
 }  // namespace

@@ -621,5 +621,20 @@ TEST_P(SoftCpuTest, OldContentIsGoneAfterAnotherThreadsDontneed) {
   EXPECT_EQ(stale, 0u);
 }
 
+// The tables hold 36 bits of page number; what lies beyond must not come back in at the bottom.
+TEST_P(SoftCpuTest, AddressesDoNotAlias) {
+  map(0, 1, "rw", "pa");
+  w(0, 0x11);
+  for (unsigned bit = 47; bit < 64; ++bit) {
+    const Addr a = at(0) + (Addr{1} << bit);
+    EXPECT_EQ(cpu().load<std::uint8_t>(a).outcome(),
+              Outcome::signal(kSigSegv, kSegvMapErr, a, Access::read));
+    EXPECT_FALSE(cpu().store<std::uint8_t>(a, 0x22));
+  }
+  EXPECT_EQ(r(0), "11");
+  // Across the end of the user range: the first byte that cannot be there is named.
+  EXPECT_EQ(cpu().load<std::uint32_t>(kUserEnd - 2).outcome().address(), kUserEnd);
+}
+
 }  // namespace
 }  // namespace faultpath::test

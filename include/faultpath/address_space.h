@@ -24,7 +24,8 @@ struct SpaceInfo {
 
 /// Move-only; every method is thread-safe. Each call names the SoftCpu of the calling thread, which
 /// lends its caches and counters; it need not be inside this space. EBUSY from a signal handler
-/// that interrupted the engine on the same SoftCpu. Destroying a space with a SoftCpu inside traps.
+/// that interrupted the engine or an access on the same SoftCpu; EINVAL for one of another Machine.
+/// Destroying a space with a SoftCpu inside traps.
 /// Errors are those of the Linux call of the same name, in Linux's order.
 class AddressSpace {
  public:
@@ -41,7 +42,7 @@ class AddressSpace {
   /// mprotect(2). ENOMEM at a hole, after the part before the hole was changed.
   Result<void> protect(SoftCpu& cpu, Addr address, std::uint64_t length, Prot prot);
   /// brk(2) as the system call has it: returns the break after the call, which is the old one where
-  /// the wish could not be granted.
+  /// the wish could not be granted. 0 where other calls say EBUSY, EINVAL or EMFILE.
   Addr brk(SoftCpu& cpu, Addr new_break);
   /// madvise(2).
   Result<void> advise(SoftCpu& cpu, Addr address, std::uint64_t length, Advice advice);

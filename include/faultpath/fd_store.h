@@ -11,6 +11,7 @@ namespace faultpath {
 Result<File> open_file(Machine& machine, const char* path, FileMode mode);
 
 /// Makes a File over a duplicate of an open descriptor; the caller keeps its own.
+/// EACCES if the descriptor is not open for what `mode` says.
 Result<File> file_from_fd(Machine& machine, int fd, FileMode mode);
 
 }  // namespace faultpath

@@ -20,7 +20,8 @@ struct FileMode {
 
 /// A reference to an open file of one Machine. Move-only; destroying it closes this reference. The
 /// file itself lives until its last mapping is gone too; dirty pages are written back then.
-/// Thread-safe. Two Files opened on one host file are two files: they do not share pages.
+/// Thread-safe; not from a signal handler (a page lock may be held below it on its own stack). Two
+/// Files opened on one host file are two files: they do not share pages.
 class File {
  public:
   File(File&& other) noexcept : object_(other.object_) { other.object_ = nullptr; }
@@ -35,9 +36,10 @@ class File {
   /// in it. Stores made meanwhile stay dirty. EIO or the store's own error on the first failure.
   Result<void> sync();
   /// Writes through the page cache, as pwrite(2): mappings see it at once. Does not extend the
-  /// file. Returns bytes written (less at the end of file), ENOMEM, or the store's error.
+  /// file. Returns bytes written (less at the end of file), ENOMEM, EIO where the page could not be
+  /// read first, EBADF where the file is not open for writing.
   Result<std::uint64_t> write_at(std::uint64_t offset, const void* from, std::uint64_t bytes);
-  /// Reads through the page cache, as pread(2).
+  /// Reads through the page cache, as pread(2); EBADF where it is not open for reading.
   Result<std::uint64_t> read_at(std::uint64_t offset, void* to, std::uint64_t bytes);
 
   /// Engine use.

@@ -82,8 +82,7 @@ class SoftCpu {
       detail::CpuBlock& b = *block_;
       const std::uint64_t s = detail::open_section(b);
       const detail::TlbEntry& e = detail::tlb_slot(b, a);
-      if (FP_LIKELY(b.attention.load(env::acquire) == 0) &&
-          detail::tag_hits<sizeof(T)>(e.read_tag, a)) {
+      if (detail::inline_allowed(b, s) && detail::tag_hits<sizeof(T)>(e.read_tag, a)) {
         const T v = env::guest_load<T>(host(a, e));
         detail::close_section(b, s);
         return v;
@@ -99,8 +98,7 @@ class SoftCpu {
       detail::CpuBlock& b = *block_;
       const std::uint64_t s = detail::open_section(b);
       const detail::TlbEntry& e = detail::tlb_slot(b, a);
-      if (FP_LIKELY(b.attention.load(env::acquire) == 0) &&
-          detail::tag_hits<sizeof(T)>(e.write_tag, a)) {
+      if (detail::inline_allowed(b, s) && detail::tag_hits<sizeof(T)>(e.write_tag, a)) {
         env::guest_store<T>(host(a, e), v);
         detail::close_section(b, s);
         return {};

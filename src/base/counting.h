@@ -15,6 +15,8 @@ class CounterBlock {
     auto& v = values_[static_cast<std::size_t>(c)];
     v.store(v.load(env::relaxed) + n, env::relaxed);
   }
+  /// For what a signal handler may count in the middle of the owner's counting.
+  void add_nested(Counter c) { values_[static_cast<std::size_t>(c)].fetch_add(1, env::relaxed); }
   std::uint64_t read(Counter c) const {
     return values_[static_cast<std::size_t>(c)].load(env::relaxed);
   }

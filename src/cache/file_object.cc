@@ -244,6 +244,7 @@ PageStatus FileObject::get_page(Cpu& cpu, std::uint64_t index, Pfn* out, bool* r
 
 Result<std::uint64_t> FileObject::read_at(Cpu& cpu, std::uint64_t offset, void* to,
                                           std::uint64_t bytes) {
+  if (!mode_.readable) return Errno::ebadf;
   std::uint64_t done = 0;
   const std::uint64_t end = size();
   while (done < bytes && offset < end) {
@@ -331,7 +332,9 @@ bool FileObject::write_protect_mappings(Cpu& cpu, std::uint64_t index, Pfn pfn) 
       const pagetable::Table leaf = v->mm->tables.find_leaf(a);
       if (!leaf) continue;
       sync::SpinGuard guard(leaf.meta->lock);
-      if (leaf.meta->dead.load(env::relaxed) != 0) continue;
+      if (env::guard<Guard::table_still_linked>() && leaf.meta->dead.load(env::relaxed) != 0) {
+        continue;
+      }
       pagetable::Entry& entry = leaf.at(a, 0);
       std::uint64_t word = entry.load(env::relaxed);
       for (;;) {
@@ -394,7 +397,11 @@ Result<void> FileObject::write_back(Cpu& cpu, std::uint64_t first, std::uint64_t
                 [&](Pfn pfn) {
                   // Clean and never mapped for writing: nothing to look at. A page that a shared
                   // mapping can write is marked dirty before its entry is made.
-                  if ((core_->frame(pfn).flags.load(env::acquire) & memory::kPageDirty) == 0) {
+                  // Clean but locked: perhaps being written at this moment, with stores in it that
+                  // the caller is promised; waited for, and looked at again.
+                  Frame& page = core_->frame(pfn);
+                  if ((page.flags.load(env::acquire) & memory::kPageDirty) == 0 &&
+                      !page.page_lock.is_locked()) {
                     return true;
                   }
                   auto r = write_page(cpu, pfn);

@@ -19,6 +19,7 @@ Mm* create_mm(MachineCore& core, Cpu& cpu, const SpaceOptions& options)
   mm->core = &core;
   mm->policy = options.policy;
   mm->options = options;
+  mm->options.mmap_base = page_floor(options.mmap_base);  // the default is no multiple of 64 KiB
   mm->marks = options.policy.policy == Policy::spf;
   mm->brk = options.brk_start;
   mm->map_count = 0;

@@ -36,14 +36,15 @@ Result<Wish> check_lengths(const Mm& mm, const MapRequest& r) {
   return w;
 }
 
-Result<void> check_file(const MapRequest& r, Wish& w) {
-  w.flags = static_cast<std::uint32_t>(r.prot);
+Result<void> check_file(const Mm& mm, const MapRequest& r, Wish& w) {
+  w.flags = static_cast<std::uint32_t>(r.prot) & vma::kVmProt;  // as mmap: unknown bits are ignored
   if (r.file == nullptr) {
     w.flags |= vma::kVmMayWrite | (r.shared ? vma::kVmShared | vma::kVmMayShare : 0);
     w.pgoff = 0;
     return {};
   }
   w.file = r.file->object();
+  if (&w.file->core() != mm.core) return Errno::einval;  // a file of another machine
   constexpr std::uint64_t kLargest = ~std::uint64_t{0} >> 1;
   if (w.length > kLargest || w.pgoff > (kLargest - w.length) >> kPageShift) {
     return Errno::eoverflow;
@@ -127,7 +128,7 @@ Result<Addr> map(Cpu& cpu, Mm& mm, const MapRequest& request) {
   if (!placed) return placed.error();
   const Addr start = placed.value();
   const Addr end = start + wish.length;
-  if (auto r = check_file(request, wish); !r) return r.error();
+  if (auto r = check_file(mm, request, wish); !r) return r.error();
   if (request.shared && wish.file == nullptr) {
     shmem.file = cache::FileObject::create(*mm.core, cpu, nullptr, {true, true}, wish.length);
     if (shmem.file == nullptr) return Errno::enomem;

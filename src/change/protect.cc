@@ -8,6 +8,11 @@ namespace faultpath::change {
 
 namespace {
 
+bool lost_rights(Pte old, Pte now) {
+  return !now.present() || (old.writable() && !now.writable()) ||
+         (old.executable() && !now.executable());
+}
+
 // Gives the entries of [start, end) other rights. Write is never given to a page that another space
 // may share, nor to a file's page that is not dirty: those fault once and the fault decides. A
 // private page that only this entry refers to gets it here, as Linux does
@@ -44,7 +49,8 @@ void change_entries(Mm& mm, Gather& gather, Addr start, Addr end, std::uint32_t 
         if (now == old) break;
         // The walker may be setting accessed or dirty in a present entry.
         if (!entry.compare_exchange(word, now.word(), env::acq_rel, env::relaxed)) continue;
-        if (old.present()) gather.changed(a);
+        // More rights need no flush: a Cpu with the old translation misses and finds them.
+        if (old.present() && lost_rights(old, now)) gather.changed(a);
         break;
       }
     }
@@ -73,6 +79,7 @@ Result<void> protect(Cpu& cpu, Mm& mm, Addr address, std::uint64_t length, Prot 
   if (length == 0) return {};
   const Addr end = address + page_ceil(length);
   if (end <= address) return Errno::enomem;
+  if ((static_cast<std::uint32_t>(prot) & ~vma::kVmProt) != 0) return Errno::einval;
 
   Removed removed(mm, cpu);
   vma::WriteLock lock(mm, cpu);

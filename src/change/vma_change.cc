@@ -66,7 +66,7 @@ VmaChange::Touched* VmaChange::touch(const TreeSlot& slot) {
   FP_ASSERT(touched_count_ < kMost);
   Touched& t = touched_[touched_count_++];
   const MergeKey key = key_of(slot);
-  t = {slot.vma, key.start, key.end, key.pgoff, key.flags, nullptr, false};
+  t = {slot.vma, key.start, key.end, key.pgoff, key.flags, nullptr, false, false, false};
   return &t;
 }
 
@@ -82,8 +82,8 @@ bool VmaChange::resize(const TreeSlot& slot, Addr start, Addr end) {
 bool VmaChange::remove(const TreeSlot& slot) {
   if (!edit_.erase(slot.start)) return false;
   if (Touched* t = touched(slot.vma)) {
-    // A VMA that this plan had resized leaves the list: its fields stay as they are. One that it had
-    // made (the right part of a cut, which a new mapping in the hole joins again) never was.
+    // A VMA that this plan had resized leaves the list: its fields stay as they are. One that it
+    // had made (the right part of a cut, which a new mapping in the hole joins again) never was.
     const bool fresh = t->fresh;
     *t = touched_[--touched_count_];
     if (fresh) {
@@ -100,7 +100,7 @@ bool VmaChange::remove(const TreeSlot& slot) {
 
 bool VmaChange::insert(Vma* v, Addr start, Addr end, std::uint64_t pgoff, std::uint32_t flags) {
   FP_ASSERT(touched_count_ < kMost);
-  touched_[touched_count_++] = {v, start, end, pgoff, flags, nullptr, true};
+  touched_[touched_count_++] = {v, start, end, pgoff, flags, nullptr, true, false, false};
   ++count_delta_;
   return edit_.insert(start, end, v);
 }
@@ -118,9 +118,26 @@ Vma* VmaChange::clone(const Vma& like, Addr start, Addr end, std::uint64_t pgoff
   return v;
 }
 
+// A part that is cut off a VMA which stays would be in no reverse map from apply() until its
+// entries are gone: a writeback in between would leave one writable and call the page clean (I8).
+// It stays listed as a VMA of its own that no tree holds, as if it had been split off first.
+bool VmaChange::keep_listed(const TreeSlot& slot, Addr start, Addr end) {
+  if (slot.vma->file() == nullptr || (slot.start >= start && slot.end <= end)) return true;
+  const Addr from = slot.start > start ? slot.start : start;
+  const Addr to = slot.end < end ? slot.end : end;
+  const MergeKey key = key_of(slot);
+  const std::uint64_t pgoff = key.pgoff + pages_between(slot.start, from);
+  Vma* part = clone(*slot.vma, from, to, pgoff, key.flags);
+  if (part == nullptr) return false;
+  FP_ASSERT(touched_count_ < kMost);
+  touched_[touched_count_++] = {part, from, to, pgoff, key.flags, nullptr, true, false, true};
+  return true;
+}
+
 Result<void> VmaChange::plan_unmap(Addr start, Addr end) FP_MMAP_LOCK_HELD {
   for (TreeSlot slot = edit_.first_in(start, end); slot; slot = edit_.first_in(start, end)) {
-    bool ok = true;
+    bool ok = keep_listed(slot, start, end);
+    if (!ok) return Errno::enomem;
     if (slot.start < start && slot.end > end) {
       if (mm_.map_count >= mm_.options.max_map_count) return Errno::enomem;
       const MergeKey key = key_of(slot);
@@ -252,7 +269,9 @@ void VmaChange::write_fields(Touched& t) {
 
 void VmaChange::apply() FP_MMAP_LOCK_HELD {
   // Everything that will change is marked before anything changes; new VMAs were born marked.
-  for (unsigned i = 0; i < touched_count_; ++i) mm_.mark(*touched_[i].vma);
+  for (unsigned i = 0; i < touched_count_; ++i) {
+    if (!touched_[i].fresh) mm_.mark(*touched_[i].vma);
+  }
   for (Vma* v = removed_; v != nullptr; v = static_cast<Vma*>(v->link.next)) mm_.mark(*v);
 
   for (unsigned i = 0; i < touched_count_; ++i) {
@@ -291,7 +310,17 @@ void VmaChange::finish() FP_MMAP_LOCK_HELD {
     if (!env::guard<Guard::unlinked_stays_marked>()) mm_.unmark(*v);
     out_.add(v);
   }
-  for (unsigned i = 0; i < touched_count_; ++i) mm_.unmark(*touched_[i].vma);
+  for (unsigned i = 0; i < touched_count_; ++i) {
+    Vma* v = touched_[i].vma;
+    if (!touched_[i].ghost) {
+      mm_.unmark(*v);
+      continue;
+    }
+    v->file()->rmap_lock.lock_write();
+    v->file()->unlink_vma(*v);
+    v->file()->rmap_lock.unlock_write();
+    out_.add(v);
+  }
   mm_.core->retire(cpu_, nodes_.batch);
 }
 

@@ -77,8 +77,9 @@ class VmaChange {
     Vma* adopt = nullptr;  ///< take this one's anon root
     bool fresh = false;    ///< made by this plan
     bool written = false;
+    bool ghost = false;  ///< stands in the reverse map alone, for a part that is being cut off
   };
-  static constexpr unsigned kMost = 6;
+  static constexpr unsigned kMost = 8;
 
   MergeKey key_of(const TreeSlot& slot) const;
   Touched* touched(Vma* v);
@@ -87,6 +88,7 @@ class VmaChange {
   bool remove(const TreeSlot& slot);
   /// A new VMA that says what `like` says, for [start, end).
   Vma* clone(const Vma& like, Addr start, Addr end, std::uint64_t pgoff, std::uint32_t flags);
+  bool keep_listed(const TreeSlot& slot, Addr start, Addr end);
   bool insert(Vma* v, Addr start, Addr end, std::uint64_t pgoff, std::uint32_t flags);
   void drop_fresh(Vma* v);
   void write_fields(Touched& t);

@@ -97,10 +97,11 @@ Resolved do_anonymous_page(Fault& f) {
   if (!prepare_anon(f)) return out_of_memory(f);
   NewFrame page(f, FrameKind::anon);
   if (!page) return out_of_memory(f);
-  env::payload_zero(page.payload());  // before it can be found (I14, B63)
+  if (env::guard<Guard::init_before_publish>()) env::payload_zero(page.payload());  // I14, B63
   EntryLock lock(f);
   if (const auto r = lock.lock(); r != EntryLock::Result::held) return not_held(r);
   lock.fill(Pte::leaf(page.pfn(), f.vma.prot(), true, true, false));
+  if (!env::guard<Guard::init_before_publish>()) env::payload_zero(page.payload());
   page.give_away();
   return Resolved::done;
 }

@@ -119,16 +119,4 @@ void Buddy::release_batch(const Pfn* pfns, std::uint32_t count) {
   account(count);
 }
 
-void Buddy::release_chain(Pfn head) {
-  sync::SpinGuard guard(lock_);
-  std::int64_t count = 0;
-  while (head != kNoPfn) {
-    const Pfn next = frames_[head].next;
-    put_locked(head, 0);
-    ++count;
-    head = next;
-  }
-  account(count);
-}
-
 }  // namespace faultpath::memory

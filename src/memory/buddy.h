@@ -7,7 +7,8 @@ namespace faultpath::memory {
 
 inline constexpr unsigned kMaxOrder = 9;
 
-/// Thread-safe behind one spin lock; the hot paths come here for a batch at a time (CpuCaches).
+/// Thread-safe behind one spin lock; the hot paths come here for a batch at a time
+/// (machine_core.cc).
 class Buddy {
  public:
   /// `frames[0..count)` become free.
@@ -21,8 +22,6 @@ class Buddy {
   /// `keep` ones. Returns how many.
   std::uint32_t allocate_batch(Pfn* out, std::uint32_t want, std::uint32_t keep);
   void release_batch(const Pfn* pfns, std::uint32_t count);
-  /// A chain linked by Frame::next, ended by kNoPfn.
-  void release_chain(Pfn head);
 
   std::uint64_t free_frames() const { return free_.load(env::relaxed); }
 

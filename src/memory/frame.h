@@ -33,7 +33,9 @@ inline constexpr std::uint32_t kPageDirty = 2;
 ///
 /// Who may write what:
 ///   refs      anybody who holds a reference may add one; a reference is taken from an entry only
-///             under that entry's table lock, from a file's index only by increment-unless-zero.
+///             under that entry's table lock, from a file's index while the file lives (its pages
+/// do not leave
+///             before it does).
 ///   kind      who owns the frame alone: between allocation and publication, after the last put.
 ///   lock, dead, occupied   tables: `dead` is written under the parent's and this lock, `occupied`
 ///             under this lock.

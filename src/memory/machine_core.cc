@@ -11,10 +11,10 @@ namespace faultpath::memory {
 namespace {
 
 constexpr std::uint32_t kRetireThreshold = 256;  ///< objects a Cpu keeps before it tries to advance
-/// Frames that only engine objects get: with the rest gone to guest pages, unmapping still finds the
-/// tree nodes it needs.
+/// Frames that only engine objects get: with the rest gone to guest pages, unmapping still finds
+/// the tree nodes it needs.
 constexpr std::uint32_t kReserve = 8;
-constexpr int kSectionSpins = 2000;              ///< how long an advance waits for one section
+constexpr int kSectionSpins = 2000;  ///< how long an advance waits for one section
 
 constexpr std::uint64_t align_up(std::uint64_t v, std::uint64_t a) {
   return (v + a - 1) & ~(a - 1);
@@ -82,6 +82,7 @@ Cpu* MachineCore::attach() {
     cpu.machine = this;
     for (detail::TlbEntry& e : cpu.tlb) e = {detail::kNoTag, detail::kNoTag, 0, 0};
     cpu.parked.store(1, env::relaxed);
+    cpu.section.store(detail::kInEngine, env::relaxed);
     // The slot is complete before a scan up to the new limit can reach it.
     cpu_limit_.store(id + 1, env::release);
   }
@@ -327,6 +328,7 @@ void MachineCore::retire(Cpu& cpu, RetireBatch& batch) {
     b.count += batch.count;
     cpu.retired_count += batch.count;
     batch.count = 0;
+    if (!env::guard<Guard::retire_through_epochs>()) release_bucket(cpu, cpu, b);
     full = cpu.retired_count >= kRetireThreshold;
   }
   if (full && try_advance(cpu)) release_ripe(cpu, cpu);
@@ -341,7 +343,10 @@ bool MachineCore::try_advance(Cpu& cpu) {
   const std::uint32_t limit = cpu_limit();
   for (std::uint32_t i = 0; i < limit && all; ++i) {
     Cpu& other = cpus_[i];
-    if (!sync::EpochDomain::passes(other.epoch, epoch)) all = false;
+    if (!sync::EpochDomain::passes(other.epoch, epoch)) {
+      all = false;
+      break;
+    }
     const std::uint64_t section = other.section.load(env::acquire);
     if ((section & 1) == 0) continue;
     // Open at the fence, or opened since; either way a change means that it has closed.
@@ -378,7 +383,7 @@ bool MachineCore::reclaim(Cpu& cpu) {
     }
     for (Slab& slab : slabs_) slab.trim(*this);
   }
-  return buddy_.free_frames() > before || buddy_.free_frames() > 0;
+  return buddy_.free_frames() > before || buddy_.free_frames() > kReserve;
 }
 
 void MachineCore::quiesce(Cpu& cpu) {
@@ -408,7 +413,9 @@ MemoryInfo MachineCore::memory_info() {
     }
   }
   for (Slab& slab : slabs_) info.slab += slab.pages();
-  info.in_use = info.frames - info.free - info.cached - info.retired - info.slab;
+  // The parts are read one after the other: beside running threads the sum may be off.
+  const std::uint64_t spare = info.free + info.cached + info.retired + info.slab;
+  info.in_use = spare < info.frames ? info.frames - spare : 0;
   return info;
 }
 

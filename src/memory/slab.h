@@ -12,7 +12,8 @@ enum class SlabKind : std::uint8_t { vma, tree_node, anon_root, file, mm, count 
 inline constexpr unsigned kSlabKinds = static_cast<unsigned>(SlabKind::count);
 
 /// Every object in a slab begins with this word, which only the pool uses, and only while the
-/// object is free or retired: whoever still reads a retired object does not read it.
+/// object is free or retired, or being taken out of its tree by the one writer: readers never look
+/// at it.
 struct PoolLink {
   env::var<void*> next;
 };

@@ -14,6 +14,14 @@ namespace faultpath {
 using memory::Cpu;
 using vma::Mm;
 
+namespace {
+/// Not from a signal handler that interrupted the engine or an open access section of this Cpu: the
+/// outer frame still uses the space and the TLB.
+bool may_switch(const Cpu& cpu) {
+  return cpu.depth.load(env::relaxed) == 0 && (cpu.section.load(env::relaxed) & 1) == 0;
+}
+}  // namespace
+
 SoftCpu::SoftCpu(Machine& machine) : block_(machine.core().attach()) {}
 
 SoftCpu::~SoftCpu() {
@@ -26,7 +34,7 @@ SoftCpu::~SoftCpu() {
 void SoftCpu::enter(AddressSpace& space) {
   if (block_ == nullptr) return;
   Cpu& cpu = static_cast<Cpu&>(*block_);
-  if (cpu.depth.load(env::relaxed) != 0) return;  // a signal handler inside the engine: not now
+  if (!may_switch(cpu) || space.mm().core != cpu.machine) return;
   leave();
   cpu.depth.store(1, env::relaxed);
   Mm& mm = space.mm();
@@ -42,7 +50,7 @@ void SoftCpu::enter(AddressSpace& space) {
 void SoftCpu::leave() {
   if (block_ == nullptr) return;
   Cpu& cpu = static_cast<Cpu&>(*block_);
-  if (cpu.space == nullptr || cpu.depth.load(env::relaxed) != 0) return;
+  if (cpu.space == nullptr || !may_switch(cpu)) return;
   cpu.depth.store(1, env::relaxed);
   Mm& mm = *static_cast<Mm*>(cpu.space);
   pagetable::park_cpu(cpu);
@@ -68,8 +76,15 @@ namespace detail {
 namespace {
 
 Outcome refused(Cpu& cpu, RefusedReason reason, Addr a) {
-  cpu.count(Counter::refused);
+  cpu.counters.add_nested(Counter::refused);
   return Outcome::refused(reason, a);
+}
+
+/// A fault that needs no VMA to be decided; counted as every other.
+Outcome beyond_user_range(Cpu& cpu, Addr a, Access access) {
+  cpu.count(Counter::faults);
+  cpu.count(Counter::fault_signals);
+  return Outcome::signal(kSigSegv, kSegvMapErr, a < kUserEnd ? kUserEnd : a, access);
 }
 
 /// One page of the range, in the open section: by TLB, else by a walk.
@@ -138,8 +153,10 @@ Translated translate(CpuBlock& block, Addr a, std::uint64_t bytes, Access access
     return t;
   }
   Mm& mm = *static_cast<Mm*>(cpu.space);
-  if (a + bytes < a) {  // wraps round: there is nothing up there
-    t.failure = Outcome::signal(kSigSegv, kSegvMapErr, a, access);
+  // The walker looks at 48 bits (52 with larger pages), so what lies beyond the user range must not
+  // reach it: there is nothing up there.
+  if (a >= kUserEnd || bytes > kUserEnd - a) {
+    t.failure = beyond_user_range(cpu, a, access);
     return t;
   }
   if (cpu.depth.load(env::relaxed) != 0) return translate_nested(cpu, mm, a, bytes, access);
@@ -148,7 +165,11 @@ Translated translate(CpuBlock& block, Addr a, std::uint64_t bytes, Access access
     const bool nested = (before & 1) != 0;
     if (!nested && cpu.attention.load(env::acquire) != 0) {
       close_section(cpu, before);
+      // At depth 1: a signal handler in here must not wait for the box's lock, nor for anybody who
+      // does.
+      cpu.depth.store(1, env::relaxed);
       pagetable::answer_flush(cpu);
+      cpu.depth.store(0, env::relaxed);
       continue;
     }
     Addr fault_at = a;

@@ -29,8 +29,8 @@ std::byte* walk(memory::Cpu& cpu, vma::Mm& mm, Addr a, Access access, bool inser
   }
   const Pte pte(word);
   std::byte* const host = mm.core->payload(pte.pfn());
-  if (insert && env::guard<Guard::walk_insert_same_section>() &&
-      generation == cpu.flush.answered.load(env::relaxed)) {
+  if (insert && (!env::guard<Guard::walk_insert_same_section>() ||
+                 generation == cpu.flush.answered.load(env::relaxed))) {
     detail::TlbEntry& e = detail::tlb_slot(cpu, a);
     const Addr page = page_floor(a);
     // Tags last, and none while the addend changes: a signal handler between two of these stores

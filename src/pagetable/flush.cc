@@ -26,6 +26,7 @@ std::uint64_t post(Cpu& cpu, Addr start, Addr end) {
     if (end > box.end) box.end = end;
   }
   box.posted.store(posted + 1, env::release);
+  cpu.attention.store(1, env::release);  // cleared under the same lock, by the owner's answer
   return posted + 1;
 }
 
@@ -83,13 +84,6 @@ void flush_range(MachineCore& core, Cpu& self, const CpuSet& cpus, Addr start, A
   if (count == 0) return;
   self.count(Counter::flush_targets, count);
   const std::uint64_t began = env::now_ns();
-  // Named fence: flush. An owner whose unpark overwrites our `attention` with 0 has that store
-  // after ours in the word's order, hence its fence after this one, hence it sees `posted` after
-  // its fence.
-  env::full_fence(self.parked);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    core.cpu(targets[i]).attention.store(1, env::release);
-  }
   // Named fence: flush. The requests are visible before `parked` and the sections are read.
   env::full_fence(self.parked);
 

@@ -58,22 +58,23 @@ void answer_flush(memory::Cpu& cpu);
 
 /// The owner leaves guest code (enters the engine, goes idle): flushes count as answered from here.
 inline void park_cpu(memory::Cpu& cpu) {
-  // Raised while parked, so that a signal handler's access does not take the inlined path: no
-  // flusher would wait for it.
-  cpu.attention.store(1, env::relaxed);
+  // Before `parked`: from the moment flushers stop waiting, a signal handler's access is diverted.
+  cpu.section.store(cpu.section.load(env::relaxed) | detail::kInEngine, env::relaxed);
   // Release: a flusher that sees the Cpu parked sees its accesses as done.
   cpu.parked.store(1, env::release);
 }
 /// The owner goes back to guest code.
 inline void unpark_cpu(memory::Cpu& cpu) {
   cpu.parked.store(0, env::relaxed);
-  cpu.attention.store(0, env::relaxed);
   // Named fence: unpark. A flusher either sees `parked` clear, and waits for an answer, or posted
   // its request before this fence, and it is seen here.
   env::full_fence(cpu.parked);
   if (FP_UNLIKELY(cpu.flush.posted.load(env::acquire) != cpu.flush.answered.load(env::relaxed))) {
     answer_flush(cpu);
   }
+  // Last: until the requests seen above are answered, a handler may not use the TLB.
+  env::signal_fence();
+  cpu.section.store(cpu.section.load(env::relaxed) & ~detail::kInEngine, env::relaxed);
 }
 
 /// An interrupts-off section, for `spf` alone: flushers and grace periods wait for it; inside it

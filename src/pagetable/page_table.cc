@@ -99,8 +99,8 @@ bool PageTable::free_level(Cpu& cpu, Table t, unsigned level, Addr base, Addr st
     sync::SpinGuard parent_guard(t.meta->lock);
     sync::SpinGuard child_guard(child.meta->lock);
     if (child.meta->occupied != 0) {
-      // A neighbour's speculative fault that was let in before its VMA was marked; it is not ours
-      // to drop. (With the range marked and zapped this cannot be one of the range's own entries.)
+      // Not reached: nothing outside [floor, ceiling) has entries here, and what is inside is
+      // zapped and marked. A table with something in it is not freed all the same.
       continue;
     }
     // Whoever waits for the child's lock, or finds the child by a stale upper entry, sees the flag

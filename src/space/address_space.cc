@@ -15,12 +15,14 @@ using vma::Mm;
 
 namespace {
 
-/// Runs `call(cpu)` inside the engine; EMFILE for a SoftCpu without a slot, EBUSY from a signal
+/// Runs `call(cpu)` inside the engine; EMFILE for a SoftCpu without a slot, EINVAL for one of
+/// another machine, EBUSY from a signal
 /// handler that interrupted the engine.
 template <class R, class F>
-R enter_engine(SoftCpu& soft, F&& call) {
+R enter_engine(const Mm& mm, SoftCpu& soft, F&& call) {
   if (!soft.attached()) return Errno::emfile;
   Cpu& cpu = static_cast<Cpu&>(*soft.block());
+  if (cpu.machine != mm.core) return Errno::einval;
   EngineEntry entry(cpu);
   if (!entry) return Errno::ebusy;
   return call(cpu);
@@ -45,37 +47,38 @@ AddressSpace::~AddressSpace() {
 }
 
 Result<Addr> AddressSpace::map(SoftCpu& cpu, const MapRequest& request) {
-  return enter_engine<Result<Addr>>(cpu, [&](Cpu& c) { return change::map(c, *mm_, request); });
+  return enter_engine<Result<Addr>>(*mm_, cpu,
+                                    [&](Cpu& c) { return change::map(c, *mm_, request); });
 }
 
 Result<void> AddressSpace::unmap(SoftCpu& cpu, Addr address, std::uint64_t length) {
   return enter_engine<Result<void>>(
-      cpu, [&](Cpu& c) { return change::unmap(c, *mm_, address, length); });
+      *mm_, cpu, [&](Cpu& c) { return change::unmap(c, *mm_, address, length); });
 }
 
 Result<void> AddressSpace::protect(SoftCpu& cpu, Addr address, std::uint64_t length, Prot prot) {
   return enter_engine<Result<void>>(
-      cpu, [&](Cpu& c) { return change::protect(c, *mm_, address, length, prot); });
+      *mm_, cpu, [&](Cpu& c) { return change::protect(c, *mm_, address, length, prot); });
 }
 
 Addr AddressSpace::brk(SoftCpu& cpu, Addr new_break) {
   auto r = enter_engine<Result<Addr>>(
-      cpu, [&](Cpu& c) -> Result<Addr> { return change::brk(c, *mm_, new_break); });
+      *mm_, cpu, [&](Cpu& c) -> Result<Addr> { return change::brk(c, *mm_, new_break); });
   return r ? r.value() : 0;
 }
 
 Result<void> AddressSpace::advise(SoftCpu& cpu, Addr address, std::uint64_t length, Advice advice) {
   return enter_engine<Result<void>>(
-      cpu, [&](Cpu& c) { return change::advise(c, *mm_, address, length, advice); });
+      *mm_, cpu, [&](Cpu& c) { return change::advise(c, *mm_, address, length, advice); });
 }
 
 Result<void> AddressSpace::sync(SoftCpu& cpu, Addr address, std::uint64_t length) {
-  return enter_engine<Result<void>>(cpu,
+  return enter_engine<Result<void>>(*mm_, cpu,
                                     [&](Cpu& c) { return change::sync(c, *mm_, address, length); });
 }
 
 Result<AddressSpace> AddressSpace::fork(SoftCpu& cpu) {
-  return enter_engine<Result<AddressSpace>>(cpu, [&](Cpu& c) -> Result<AddressSpace> {
+  return enter_engine<Result<AddressSpace>>(*mm_, cpu, [&](Cpu& c) -> Result<AddressSpace> {
     Mm* child = change::fork(c, *mm_);
     if (child == nullptr) return Errno::enomem;
     return AddressSpace(child);
@@ -83,7 +86,7 @@ Result<AddressSpace> AddressSpace::fork(SoftCpu& cpu) {
 }
 
 void AddressSpace::visit_vmas(SoftCpu& cpu, void (*visit)(void*, const VmaInfo&), void* context) {
-  (void)enter_engine<Result<void>>(cpu, [&](Cpu& c) -> Result<void> {
+  (void)enter_engine<Result<void>>(*mm_, cpu, [&](Cpu& c) -> Result<void> {
     vma::ReadLock lock(*mm_, c);
     mm_->tree.view().for_each(0, ~Addr{0}, [&](const vma::TreeSlot& slot) {
       const vma::Vma& v = *slot.vma;
@@ -103,9 +106,9 @@ void AddressSpace::visit_vmas(SoftCpu& cpu, void (*visit)(void*, const VmaInfo&)
 
 SpaceInfo AddressSpace::info(SoftCpu& cpu) const {
   SpaceInfo info;
-  (void)enter_engine<Result<void>>(cpu, [&](Cpu& c) -> Result<void> {
-    // For write, so that the figures are of one moment; a walk, not counters that every fault of
-    // every Cpu would have to write.
+  (void)enter_engine<Result<void>>(*mm_, cpu, [&](Cpu& c) -> Result<void> {
+    // A walk, not counters that every fault of every Cpu would have to write. For write, so that
+    // the figures are of one moment; beside speculative faults the page counts are of about one.
     vma::WriteLock lock(*mm_, c);
     info.map_count = mm_->map_count;
     info.brk = mm_->brk;

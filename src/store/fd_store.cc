@@ -90,6 +90,12 @@ Result<File> open_file(Machine& machine, const char* path, FileMode mode) {
 }
 
 Result<File> file_from_fd(Machine& machine, int fd, FileMode mode) {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0) return static_cast<Errno>(errno);
+  const int access = flags & O_ACCMODE;
+  if ((mode.readable && access == O_WRONLY) || (mode.writable && access == O_RDONLY)) {
+    return Errno::eacces;
+  }
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (own < 0) return static_cast<Errno>(errno);
   return make_file(machine, own, mode);

@@ -18,8 +18,8 @@ class Mm;
 /// Bits of Vma::flags. The low three are Prot's.
 inline constexpr std::uint32_t kVmProt = 7;
 inline constexpr std::uint32_t kVmShared = 1u << 3;
-/// Asked for with MAP_SHARED, and shown so. Without kVmShared: the file was opened for reading alone,
-/// and the mapping behaves as a private one that may not become writable.
+/// Asked for with MAP_SHARED, and shown so. Without kVmShared: the file was opened for reading
+/// alone, and the mapping behaves as a private one that may not become writable.
 inline constexpr std::uint32_t kVmMayShare = 1u << 9;
 inline constexpr std::uint32_t kVmMayWrite = 1u << 4;     ///< protect may grant write
 inline constexpr std::uint32_t kVmGrowsDown = 1u << 5;    ///< nothing sets it yet; spf's check 7

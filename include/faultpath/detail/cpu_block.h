@@ -6,6 +6,7 @@
 // or parks.
 //
 //   open:  section = odd; light fence; look at `attention`, answer a flush if asked
+//          (bit 63, set while the owner is in the engine: not by the inlined path)
 //   close: section = even (release)
 //
 // A flusher posts its request, raises `attention`, and waits for the answer; if none comes for a
@@ -37,6 +38,11 @@ struct TlbEntry {
 inline constexpr Addr kNoTag = ~Addr{0};
 inline constexpr std::size_t kTlbEntries = 256;
 
+/// Bit of `section`: the owner is in the engine, or in no space. Then flushers do not wait for it,
+/// so a signal handler's access must not take the inlined path: it opens its section with a full
+/// fence and looks whether a flush is owed (translate()). Set and cleared by the owner alone.
+inline constexpr std::uint64_t kInEngine = std::uint64_t{1} << 63;
+
 struct CpuBlock {
   // Hot line: written by the owner, `attention` by flushers.
   alignas(64) env::atomic<std::uint64_t> section;  ///< odd: an access section is open
@@ -61,6 +67,10 @@ FP_ALWAYS_INLINE std::uint64_t open_section(CpuBlock& b) {
   const std::uint64_t before = b.section.load(env::relaxed);
   env::store_then_light_fence(b.section, before | 1);
   return before;
+}
+/// May the inlined path go on in a section opened on `before`?
+FP_ALWAYS_INLINE bool inline_allowed(const CpuBlock& b, std::uint64_t before) {
+  return FP_LIKELY((before & kInEngine) == 0 && b.attention.load(env::acquire) == 0);
 }
 FP_ALWAYS_INLINE void close_section(CpuBlock& b, std::uint64_t before) {
   b.section.store(before + ((~before & 1) << 1), env::release);
