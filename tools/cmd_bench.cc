@@ -22,9 +22,11 @@ int cmd_bench(const Invocation& invocation) {
   std::string name;
   std::string json;
   bool quick = false;
+  bool check = false;
   bool verbose = false;
   app.add_option("NAME", name, "fault-cost: what one page fault costs")->required();
   app.add_option("--json", json, "Also write the results there, as JSON")->type_name("FILE");
+  app.add_flag("--check", check, "Exit status 3 if a target is missed")->disable_flag_override();
   app.add_flag("--quick", quick, "Fewer repeats")->disable_flag_override();
   app.add_flag("-v,--verbose", verbose, "More about the way there, on standard error")
       ->disable_flag_override();
@@ -44,6 +46,7 @@ int cmd_bench(const Invocation& invocation) {
   options.name = name;
   options.json = json;
   options.quick = quick;
+  options.check = check;
   options.verbose = verbose;
   options.command = invocation.command;
   return lab::bench_main(options);

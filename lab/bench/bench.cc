@@ -42,15 +42,16 @@ std::string target_text(const BenchRow& row) {
 }
 
 void print(const std::vector<BenchRow>& rows) {
-  fmt::print("{:<12} {:<46} {:>9}  {:>17}  {:>3}  {}\n", "", "", "median", "min..max", "n",
-             "target");
-  std::string last = "-";
+  fmt::print("  {:<52} {:>9}  {:>17}  {:>3}  {}\n", "", "median", "min..max", "n", "target");
+  std::string last;
   for (const BenchRow& row : rows) {
+    if (row.variant != last) fmt::print("{}\n", row.variant);
     const std::string target = target_text(row);
     const std::string spread = fmt::format("{:.2f}..{:.2f}", row.lowest(), row.highest());
-    fmt::print("{:<12} {:<46} {:>9.2f}  {:>17}  {:>3}  {}\n",
-               row.variant == last ? "" : row.variant, fmt::format("{} [{}]", row.name, row.unit),
-               row.median(), spread, row.samples.size(),
+    const std::string name =
+        row.unit == "ratio" ? row.name : fmt::format("{}, {}", row.name, row.unit);
+    fmt::print("  {:<52} {:>9.2f}  {:>17}  {:>3}  {}\n", name, row.median(), spread,
+               row.samples.size(),
                target.empty() ? "" : target + (row.met() ? ": met" : ": MISSED"));
     last = row.variant;
   }
@@ -116,7 +117,12 @@ int fault_cost(const BenchOptions& options) {
   notes.push_back("ratios are of one interleaved run; no hardware trap is in any engine figure");
   print(rows);
   for (const std::string& note : notes) fmt::print("note: {}\n", note);
-  return options.json.empty() ? 0 : write_json(options, rows, notes);
+  if (!options.json.empty()) {
+    if (const int status = write_json(options, rows, notes); status != 0) return status;
+  }
+  const bool missed =
+      std::any_of(rows.begin(), rows.end(), [](const BenchRow& row) { return !row.met(); });
+  return options.check && missed ? 3 : 0;
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ std::vector<BenchRow> count_tlb_hit_instructions(std::string* why) {
     *why = "valgrind could not run this program";
     return {};
   }
-  return {{"instructions of a load that hits the TLB, its loop included",
+  return {{"load with TLB hit, its loop included",
            "",
            "instructions",
            {(many - few) / static_cast<double>(kMany - kFew)},

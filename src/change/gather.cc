@@ -22,7 +22,7 @@ void Gather::take(Pte old, Addr page) {
     sole_ = old.pfn();
     return;
   }
-  held_pages_[held_++] = old;
+  hold(old);
 }
 
 void Gather::zap(Addr start, Addr end) {
@@ -42,7 +42,7 @@ void Gather::zap(Addr start, Addr end) {
       {
         sync::SpinGuard guard(leaf.meta->lock);
         FP_ASSERT(leaf.meta->dead.load(env::relaxed) == 0);
-        for (; a < stop && held_ < kHeld; a += kPageSize) {
+        for (; a < stop && have_room(); a += kPageSize) {
           pagetable::Entry& entry = leaf.at(a, 0);
           // Nobody fills an entry but under this lock; the walker only sets bits in a filled one.
           if (entry.load(env::relaxed) == 0) continue;
@@ -51,7 +51,7 @@ void Gather::zap(Addr start, Addr end) {
           take(old, a);
         }
       }
-      if (held_ == kHeld) flush_and_release();
+      if (a < stop) flush_and_release();
     }
   }
 }
@@ -66,22 +66,50 @@ void Gather::flush_and_release() {
     mm_.core->free_chain(cpu_, sole_);
     sole_ = kNoPfn;
   }
-  for (unsigned i = 0; i < held_; ++i) {
-    const Pte old = held_pages_[i];
-    Frame& f = mm_.core->frame(old.pfn());
-    // Stores through a translation that lived until the flush: a writeback that ran in between
-    // found no entry and may have cleaned the page before them (B66).
-    if (env::guard<Guard::dirty_after_flush>() && old.dirty() &&
-        f.kind.load(env::relaxed) == FrameKind::cache) {
-      cache::FileObject::mark_dirty(f);
-    }
-    mm_.core->put_frame(cpu_, old.pfn());
+  for (unsigned i = 0; i < first_count_; ++i) release(first_[i]);
+  first_count_ = 0;
+  while (batches_ != nullptr) {
+    Batch* const batch = batches_;
+    batches_ = batch->next;
+    for (std::uint64_t i = 0; i < batch->count; ++i) release(batch->entries[i]);
+    mm_.core->free_frame(cpu_, mm_.core->pfn_of_object(batch));
   }
-  held_ = 0;
+}
+
+void Gather::release(Pte old) {
+  Frame& f = mm_.core->frame(old.pfn());
+  // Stores through a translation that lived until the flush: a writeback that ran in between found
+  // no entry and may have cleaned the page before them (B66).
+  if (env::guard<Guard::dirty_after_flush>() && old.dirty() &&
+      f.kind.load(env::relaxed) == FrameKind::cache) {
+    cache::FileObject::mark_dirty(f);
+  }
+  mm_.core->put_frame(cpu_, old.pfn());
+}
+
+bool Gather::have_room() {
+  constexpr std::uint64_t kEntries = sizeof(Batch::entries) / sizeof(Pte);
+  if (first_count_ < kFirst || (batches_ != nullptr && batches_->count < kEntries)) return true;
+  // Under a table lock: not a place to wait for memory.
+  const Pfn pfn = mm_.core->allocate_frame(cpu_, FrameKind::index, false);
+  if (pfn == kNoPfn) return false;
+  auto* const batch = reinterpret_cast<Batch*>(mm_.core->object_memory(pfn));
+  batch->next = batches_;
+  batch->count = 0;
+  batches_ = batch;
+  return true;
+}
+
+void Gather::hold(Pte old) {
+  if (first_count_ < kFirst) {
+    first_[first_count_++] = old;
+  } else {
+    batches_->entries[batches_->count++] = old;
+  }
 }
 
 void Gather::finish() {
-  if (owes_flush() || sole_ != kNoPfn || held_ != 0) flush_and_release();
+  if (owes_flush() || sole_ != kNoPfn || first_count_ != 0) flush_and_release();
   mm_.core->retire(cpu_, tables_);
 }
 

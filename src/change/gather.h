@@ -14,8 +14,9 @@ using pagetable::Pte;
 using vma::Mm;
 using vma::Vma;
 
-/// One operation's harvest. One flush for all of it, however large, except where more than kHeld
-/// frames with other references come together.
+/// One operation's harvest, and one flush for all of it, however large: old entries wait in batch
+/// frames (as Linux's mmu_gather), and only where no frame for a batch is to be had is there a
+/// flush in between.
 ///
 /// The caller is parked, holds the mmap lock, and keeps the VMAs marked (where the operation
 /// excludes faults) until finish() has returned: flush, then release (I6).
@@ -44,13 +45,24 @@ class Gather {
   void finish();
 
  private:
-  static constexpr unsigned kHeld = 128;
+  /// Entries whose frames others refer to as well. The first batch is on the stack.
+  static constexpr unsigned kFirst = 64;
+  struct Batch {
+    Batch* next;
+    std::uint64_t count;
+    Pte entries[kPageSize / sizeof(Pte) - 2];
+  };
+  static_assert(sizeof(Batch) == kPageSize);
 
   void widen(Addr page) {
     if (page < start_) start_ = page;
     if (page + kPageSize > end_) end_ = page + kPageSize;
   }
   void take(Pte old, Addr page);
+  /// Room for one more entry in hold(). False: flush first.
+  bool have_room();
+  void hold(Pte old);
+  void release(Pte old);
   void flush_and_release();
 
   Mm& mm_;
@@ -58,8 +70,9 @@ class Gather {
   Addr start_ = ~Addr{0};
   Addr end_ = 0;
   Pfn sole_ = memory::kNoPfn;  ///< frames that nobody else refers to, linked by Frame::next
-  unsigned held_ = 0;
-  Pte held_pages_[kHeld];  ///< frames with other references: the old entries
+  unsigned first_count_ = 0;
+  Pte first_[kFirst];
+  Batch* batches_ = nullptr;  ///< the newest first
   memory::RetireBatch tables_;
 };
 

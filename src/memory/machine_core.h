@@ -24,6 +24,11 @@ class MachineCore {
   Pfn pfn_of(const Frame& f) const { return static_cast<Pfn>(&f - frames_); }
   std::byte* payload(Pfn pfn) const { return region_.payload + pfn * env::kPayloadBytes; }
   std::byte* object_memory(Pfn pfn) const { return region_.objects + pfn * kPageSize; }
+  /// The frame that holds an engine object.
+  Pfn pfn_of_object(const void* object) const {
+    const auto offset = static_cast<const std::byte*>(object) - region_.objects;
+    return static_cast<Pfn>(static_cast<std::uint64_t>(offset) >> kPageShift);
+  }
   Pfn zero_pfn() const { return zero_pfn_; }
 
   /// One frame with one reference and the given kind, payload as it was left. kNoPfn when there is

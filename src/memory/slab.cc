@@ -66,8 +66,7 @@ void* Slab::add_page(MachineCore& core, Pfn pfn) {
 }
 
 void Slab::put(MachineCore& core, void* object) {
-  const auto offset = static_cast<std::byte*>(object) - core.object_memory(0);
-  const auto pfn = static_cast<Pfn>(static_cast<std::uint64_t>(offset) / kPageSize);
+  const Pfn pfn = core.pfn_of_object(object);
   sync::SpinGuard guard(lock_);
   Frame& f = core.frame(pfn);
   FP_ASSERT(f.kind.load(env::relaxed) == FrameKind::slab);

@@ -66,9 +66,12 @@ class Vma {
  public:
   memory::PoolLink link;
 
-  sync::SeqCount sequence;          ///< odd while marked; odd for ever once it left the tree
+  // The two words that speculative faults write and compare have a line of their own, as v11's
+  // struct had them at its end: faults of other Cpus in this VMA fight for it, the fields below
+  // stay shared.
+  alignas(64) sync::SeqCount sequence;  ///< odd while marked; odd for ever once it left the tree
   env::atomic<std::uint32_t> refs;  ///< 1 for the tree; spf's get_vma / put_vma. 0: being retired
-  env::var<Mm*> mm;                 ///< constant from insertion to reuse
+  alignas(64) env::var<Mm*> mm;     ///< constant from insertion to reuse
 
   Addr start() const { return start_.load(env::acquire); }
   Addr end() const { return end_.load(env::acquire); }
