@@ -20,7 +20,8 @@ struct FileMode {
 
 /// A reference to an open file of one Machine. Move-only; destroying it closes this reference. The
 /// file itself lives until its last mapping is gone too; dirty pages are written back then.
-/// Thread-safe; not from a signal handler (a page lock may be held below it on its own stack). Two
+/// Thread-safe; not from a signal handler, and a handler that interrupts one of these calls may not
+/// use a SoftCpu (a page lock may be held below it on its own stack). Two
 /// Files opened on one host file are two files: they do not share pages.
 class File {
  public:

@@ -71,7 +71,8 @@ class SoftCpu {
   bool attached() const { return block_ != nullptr; }
 
   /// Context switch: guest accesses go to `space` from now on, which must stay alive until this
-  /// SoftCpu leaves it. Drops the TLB.
+  /// SoftCpu leaves it, and be of the same Machine. Drops the TLB. Like leave(): not from a signal
+  /// handler.
   void enter(AddressSpace& space);
   /// Leaves the space it is inside, if any.
   void leave();

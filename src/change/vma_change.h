@@ -3,8 +3,7 @@
 //   plan    edits a private copy of the tree and allocates all that is needed; may fail, and then
 //           nothing has happened
 //   apply   marks every VMA that the plan touches, writes the new fields, and publishes the new
-// tree
-//           with one store: an observer sees the state before or after (MAP_FIXED has no gap)
+//           tree with one store: an observer sees the state before or after (MAP_FIXED has no gap)
 //   (the caller changes page-table entries, and its Gather flushes)
 //   finish  unmarks what is left; what was removed stays marked for ever
 //

@@ -19,7 +19,7 @@ enum class FrameKind : std::uint8_t {
   anon,   ///< a guest page that belongs to the spaces that map it
   cache,  ///< a page of a file
   table,  ///< a page table
-  index,  ///< an inner node of a file's page index
+  index,  ///< an inner node of a file's page index, or an unmap's list of entries
   slab,   ///< holds engine objects
   zero,   ///< the one page of zeroes
 };
@@ -34,13 +34,11 @@ inline constexpr std::uint32_t kPageDirty = 2;
 /// Who may write what:
 ///   refs      anybody who holds a reference may add one; a reference is taken from an entry only
 ///             under that entry's table lock, from a file's index while the file lives (its pages
-/// do not leave
-///             before it does).
+///             do not leave before it does).
 ///   kind      who owns the frame alone: between allocation and publication, after the last put.
 ///   lock, dead, occupied   tables: `dead` is written under the parent's and this lock, `occupied`
 ///             under this lock.
-///   page_lock, flags, owner, index   page-cache pages. owner and index change with the page
-/// locked.
+///   page_lock, flags, owner, index   page-cache pages; the last two change with the page locked.
 ///   next, prev   who owns the frame: a free list, a slab list, a gather, a retire list.
 struct alignas(64) Frame {
   env::atomic<std::uint32_t> refs;

@@ -80,11 +80,11 @@ Outcome refused(Cpu& cpu, RefusedReason reason, Addr a) {
   return Outcome::refused(reason, a);
 }
 
-/// A fault that needs no VMA to be decided; counted as every other.
-Outcome beyond_user_range(Cpu& cpu, Addr a, Access access) {
-  cpu.count(Counter::faults);
-  cpu.count(Counter::fault_signals);
-  return Outcome::signal(kSigSegv, kSegvMapErr, a < kUserEnd ? kUserEnd : a, access);
+/// Into the engine with a fault; nothing is open.
+Outcome take_fault(Cpu& cpu, Mm& mm, Addr a, Access access) {
+  space::EngineEntry entry(cpu);
+  FP_ASSERT(entry);
+  return fault::handle_fault(cpu, mm, a, access);
 }
 
 /// One page of the range, in the open section: by TLB, else by a walk.
@@ -153,13 +153,17 @@ Translated translate(CpuBlock& block, Addr a, std::uint64_t bytes, Access access
     return t;
   }
   Mm& mm = *static_cast<Mm*>(cpu.space);
+  const bool in_engine = cpu.depth.load(env::relaxed) != 0;
   // The walker looks at 48 bits (52 with larger pages), so what lies beyond the user range must not
-  // reach it: there is nothing up there.
+  // reach it. The fault finds no VMA there.
   if (a >= kUserEnd || bytes > kUserEnd - a) {
-    t.failure = beyond_user_range(cpu, a, access);
+    const Addr fault_at = a < kUserEnd ? kUserEnd : a;
+    const bool nested = in_engine || (cpu.section.load(env::relaxed) & 1) != 0;
+    t.failure = nested ? refused(cpu, RefusedReason::nested, fault_at)
+                       : take_fault(cpu, mm, fault_at, access);
     return t;
   }
-  if (cpu.depth.load(env::relaxed) != 0) return translate_nested(cpu, mm, a, bytes, access);
+  if (in_engine) return translate_nested(cpu, mm, a, bytes, access);
   for (;;) {
     const std::uint64_t before = open_section(cpu);
     const bool nested = (before & 1) != 0;
@@ -184,12 +188,7 @@ Translated translate(CpuBlock& block, Addr a, std::uint64_t bytes, Access access
       t.failure = refused(cpu, RefusedReason::nested, fault_at);
       return t;
     }
-    Outcome outcome = Outcome::done();
-    {
-      space::EngineEntry entry(cpu);
-      FP_ASSERT(entry);
-      outcome = fault::handle_fault(cpu, mm, fault_at, access);
-    }
+    const Outcome outcome = take_fault(cpu, mm, fault_at, access);
     if (!outcome.ok()) {
       t.failure = outcome;
       return t;

@@ -2,8 +2,7 @@
 //
 // Who may do what:
 //   read an entry            anybody inside an access or epoch section, or holding a lock that
-// keeps
-//                            tables from being freed (mmap lock, in any mode)
+//                            keeps tables from being freed (mmap lock, in any mode)
 //   set or clear a leaf      holding that table's lock, after `dead` was seen clear under it
 //   set accessed, dirty      anybody inside an access section, by compare-exchange
 //   link a table             holding the parent's lock, after the parent's `dead` was seen clear

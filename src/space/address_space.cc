@@ -16,8 +16,7 @@ using vma::Mm;
 namespace {
 
 /// Runs `call(cpu)` inside the engine; EMFILE for a SoftCpu without a slot, EINVAL for one of
-/// another machine, EBUSY from a signal
-/// handler that interrupted the engine.
+/// another machine, EBUSY from a signal handler that interrupted the engine.
 template <class R, class F>
 R enter_engine(const Mm& mm, SoftCpu& soft, F&& call) {
   if (!soft.attached()) return Errno::emfile;
