@@ -26,9 +26,9 @@ def main() -> int:
         key = (run["workload"], run["tasks"])
         cells.setdefault(key, {})[run["policy"]] = [x for x in run["ops_per_second"] if x]
     groups = [(k, v) for k, v in cells.items() if v.get(doc["base"])]
-    bar, gap, left, top, height = 22, 26, 60, 48, 240
+    bar, gap, left, top, height = 22, 26, 60, 60, 240
     group_width = bar * len(policies) + gap
-    width = left + group_width * len(groups) + 20
+    width = left + group_width * len(groups) + 60
     ratios = {}
     for key, runs in groups:
         base = sum(runs[doc["base"]]) / len(runs[doc["base"]])

@@ -16,17 +16,17 @@ using pagetable::Pte;
 
 namespace {
 
-class RmapReadLock {
+class FP_SCOPED_CAPABILITY RmapReadLock {
  public:
-  explicit RmapReadLock(FileObject& file) FP_NO_THREAD_SAFETY_ANALYSIS : file_(file) {
-    file_.rmap_lock.lock_read();
+  explicit RmapReadLock(sync::SpinRwLock& lock) FP_ACQUIRE_SHARED(lock) : lock_(lock) {
+    lock.lock_read();
   }
-  ~RmapReadLock() FP_NO_THREAD_SAFETY_ANALYSIS { file_.rmap_lock.unlock_read(); }
+  ~RmapReadLock() FP_RELEASE() { lock_.unlock_read(); }
   RmapReadLock(const RmapReadLock&) = delete;
   RmapReadLock& operator=(const RmapReadLock&) = delete;
 
  private:
-  FileObject& file_;
+  sync::SpinRwLock& lock_;
 };
 
 }  // namespace
@@ -213,7 +213,9 @@ bool FileObject::fill(Cpu& cpu, Frame& page, std::uint64_t index) {
   return true;
 }
 
-PageStatus FileObject::get_page_locked(Cpu& cpu, std::uint64_t index, Pfn* out, bool* read_it) {
+// Returns with the lock of a page that only its result names: beyond Clang's analysis.
+PageStatus FileObject::get_page_locked(Cpu& cpu, std::uint64_t index, Pfn* out,
+                                       bool* read_it) FP_NO_THREAD_SAFETY_ANALYSIS {
   // A hint; asked again below.
   if (index >= pages()) return PageStatus::beyond_end;
   const Pfn pfn = find_or_create(cpu, index);
@@ -236,39 +238,11 @@ PageStatus FileObject::get_page_locked(Cpu& cpu, std::uint64_t index, Pfn* out, 
   return PageStatus::ok;
 }
 
-PageStatus FileObject::get_page(Cpu& cpu, std::uint64_t index, Pfn* out, bool* read_it) {
-  const PageStatus status = get_page_locked(cpu, index, out, read_it);
-  if (status == PageStatus::ok) unlock_page(*out);
-  return status;
-}
-
-Result<std::uint64_t> FileObject::read_at(Cpu& cpu, std::uint64_t offset, void* to,
-                                          std::uint64_t bytes) {
-  if (!mode_.readable) return Errno::ebadf;
-  std::uint64_t done = 0;
-  const std::uint64_t end = size();
-  while (done < bytes && offset < end) {
-    const std::uint64_t in_page = offset & (kPageSize - 1);
-    std::uint64_t n = kPageSize - in_page;
-    if (n > bytes - done) n = bytes - done;
-    if (n > end - offset) n = end - offset;
-    Pfn pfn = kNoPfn;
-    const PageStatus status = get_page(cpu, offset >> kPageShift, &pfn, nullptr);
-    if (status != PageStatus::ok) {
-      if (done != 0 || status == PageStatus::beyond_end) return done;
-      return status == PageStatus::no_memory ? Errno::enomem : Errno::eio;
-    }
-    env::copy_from_payload(static_cast<std::byte*>(to) + done, core_->payload(pfn) + in_page, n);
-    core_->put_frame(cpu, pfn);
-    done += n;
-    offset += n;
-  }
-  return done;
-}
-
-Result<std::uint64_t> FileObject::write_at(Cpu& cpu, std::uint64_t offset, const void* from,
-                                           std::uint64_t bytes) {
-  if (!mode_.writable) return Errno::ebadf;
+// Page by page from `offset`, to the end of the file at most; `move(payload, n)` moves n bytes of the
+// locked page. What was moved before a failure is what the caller hears of.
+template <class F>
+Result<std::uint64_t> FileObject::for_each_part(Cpu& cpu, std::uint64_t offset, std::uint64_t bytes,
+                                                F&& move) {
   std::uint64_t done = 0;
   const std::uint64_t end = size();
   while (done < bytes && offset < end) {
@@ -282,15 +256,34 @@ Result<std::uint64_t> FileObject::write_at(Cpu& cpu, std::uint64_t offset, const
       if (done != 0 || status == PageStatus::beyond_end) return done;
       return status == PageStatus::no_memory ? Errno::enomem : Errno::eio;
     }
-    env::copy_to_payload(core_->payload(pfn) + in_page, static_cast<const std::byte*>(from) + done,
-                         n);
-    mark_dirty(core_->frame(pfn));
+    move(core_->frame(pfn), core_->payload(pfn) + in_page, n);
     unlock_page(pfn);
     core_->put_frame(cpu, pfn);
     done += n;
     offset += n;
   }
   return done;
+}
+
+Result<std::uint64_t> FileObject::read_at(Cpu& cpu, std::uint64_t offset, void* to,
+                                          std::uint64_t bytes) {
+  if (!mode_.readable) return Errno::ebadf;
+  auto* at = static_cast<std::byte*>(to);
+  return for_each_part(cpu, offset, bytes, [&](Frame&, std::byte* payload, std::uint64_t n) {
+    env::copy_from_payload(at, payload, n);
+    at += n;
+  });
+}
+
+Result<std::uint64_t> FileObject::write_at(Cpu& cpu, std::uint64_t offset, const void* from,
+                                           std::uint64_t bytes) {
+  if (!mode_.writable) return Errno::ebadf;
+  const auto* at = static_cast<const std::byte*>(from);
+  return for_each_part(cpu, offset, bytes, [&](Frame& page, std::byte* payload, std::uint64_t n) {
+    env::copy_to_payload(payload, at, n);
+    mark_dirty(page);
+    at += n;
+  });
 }
 
 // --- writeback --------------------------------------------------------------------------------
@@ -320,7 +313,7 @@ void FileObject::unlink_vma(vma::Vma& v) {
 // before it goes.
 bool FileObject::write_protect_mappings(Cpu& cpu, std::uint64_t index, Pfn pfn) {
   bool stored = false;
-  RmapReadLock rmap(*this);
+  RmapReadLock rmap(rmap_lock);
   for (vma::Vma* v = mappings_; v != nullptr; v = v->rmap_next) {
     const std::uint64_t first = v->pgoff();
     if (!v->shared() || index < first) continue;
@@ -357,7 +350,7 @@ bool FileObject::write_protect_mappings(Cpu& cpu, std::uint64_t index, Pfn pfn) 
 
 Result<void> FileObject::write_page(Cpu& cpu, Pfn pfn) {
   Frame& page = core_->frame(pfn);
-  page.page_lock.lock();
+  sync::SleepGuard locked(page.page_lock);
   const std::uint64_t index = page.index.load(env::relaxed);
   Errno error{};
   bool failed = false;
@@ -382,7 +375,6 @@ Result<void> FileObject::write_page(Cpu& cpu, Pfn pfn) {
       }
     }
   }
-  page.page_lock.unlock();
   if (failed) return error;
   return {};
 }

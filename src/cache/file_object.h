@@ -48,9 +48,8 @@ class FileObject {
   /// this call waited for the store: a major fault. May wait; not in a section, not with a table
   /// lock.
   PageStatus get_page_locked(Cpu& cpu, std::uint64_t index, Pfn* out, bool* read_it);
-  /// The same without the lock.
-  PageStatus get_page(Cpu& cpu, std::uint64_t index, Pfn* out, bool* read_it);
-  void unlock_page(Pfn pfn) { core_->frame(pfn).page_lock.unlock(); }
+  /// (Which page lock is held is a matter of values, which Clang's analysis cannot follow.)
+  void unlock_page(Pfn pfn) FP_NO_THREAD_SAFETY_ANALYSIS { core_->frame(pfn).page_lock.unlock(); }
   /// A store through a mapping or write_at is about to happen, or has happened through a
   /// translation that is now gone. For the first the page is locked.
   static void mark_dirty(Frame& page) { page.flags.fetch_or(memory::kPageDirty, env::release); }
@@ -81,6 +80,9 @@ class FileObject {
   bool fill(Cpu& cpu, Frame& page, std::uint64_t index);
   bool write_protect_mappings(Cpu& cpu, std::uint64_t index, Pfn pfn);
   Result<void> write_page(Cpu& cpu, Pfn pfn);
+  template <class F>
+  Result<std::uint64_t> for_each_part(Cpu& cpu, std::uint64_t offset, std::uint64_t bytes,
+                                      F&& move);
   template <class F>
   bool for_each_page(Pfn at, unsigned height, std::uint64_t base, std::uint64_t first,
                      std::uint64_t end, F&& f) const;

@@ -6,6 +6,28 @@
 
 namespace faultpath::change {
 
+namespace {
+
+/// What of one VMA lies in a range.
+struct Part {
+  vma::Vma* vma = nullptr;  ///< null: no VMA is left in the range
+  Addr start = 0;
+  Addr stop = 0;
+};
+
+/// The first part at or after `at`; a hole before it, or in its place, is noted. The mmap lock is held.
+Part next_part(const Mm& mm, Addr at, Addr end, bool* hole) {
+  const vma::TreeSlot slot = mm.tree.find(at);
+  if (!slot || slot.start >= end) {
+    *hole = true;
+    return {};
+  }
+  if (slot.start > at) *hole = true;
+  return {slot.vma, slot.start > at ? slot.start : at, slot.end < end ? slot.end : end};
+}
+
+}  // namespace
+
 // DONTNEED runs under the mmap lock for read, beside faults and beside other DONTNEEDs. It marks
 // nothing (two of them would make an odd count even: B31); it takes the lock of every table, and
 // what a fault puts in afterwards is a fault after the zap. It ends only when its own clears have
@@ -25,24 +47,15 @@ Result<void> advise(Cpu& cpu, Mm& mm, Addr address, std::uint64_t length, Advice
   if (zap) mm.flush_pending.fetch_add(1, env::acq_rel);
   {
     Gather gather(mm, cpu);
-    Addr at = address;
-    while (at < end) {
-      const vma::TreeSlot slot = mm.tree.find(at);
-      if (!slot || slot.start >= end) {
-        hole = true;
-        break;
-      }
-      if (slot.start > at) {
-        hole = true;
-        at = slot.start;
-      }
-      const Addr stop = slot.end < end ? slot.end : end;
+    for (Addr at = address; at < end;) {
+      const Part part = next_part(mm, at, end, &hole);
+      if (part.vma == nullptr) break;
       if (zap) {
-        if (!env::guard<Guard::zap_does_not_mark>()) slot.vma->sequence.begin_write();
-        gather.zap(at, stop);
-        if (!env::guard<Guard::zap_does_not_mark>()) slot.vma->sequence.end_write();
+        if (!env::guard<Guard::zap_does_not_mark>()) part.vma->sequence.begin_write();
+        gather.zap(part.start, part.stop);
+        if (!env::guard<Guard::zap_does_not_mark>()) part.vma->sequence.end_write();
       }
-      at = stop;
+      at = part.stop;
     }
     // Entries that we found clear may have been cleared a moment ago by one whose flush is pending.
     if (zap && env::guard<Guard::flush_owed_by_others>() &&
@@ -63,30 +76,21 @@ Result<void> sync(Cpu& cpu, Mm& mm, Addr address, std::uint64_t length) {
   if (end == address) return {};
 
   bool hole = false;
-  Addr at = address;
-  while (at < end) {
+  for (Addr at = address; at < end;) {
     cache::FileObject* file = nullptr;
     std::uint64_t first = 0;
     std::uint64_t last = 0;
     {
       vma::ReadLock lock(mm, cpu);
-      const vma::TreeSlot slot = mm.tree.find(at);
-      if (!slot || slot.start >= end) {
-        hole = true;
-        break;
-      }
-      if (slot.start > at) {
-        hole = true;
-        at = slot.start;
-      }
-      const Addr stop = slot.end < end ? slot.end : end;
-      if (slot.vma->shared() && slot.vma->file() != nullptr) {
-        file = slot.vma->file();
+      const Part part = next_part(mm, at, end, &hole);
+      if (part.vma == nullptr) break;
+      if (part.vma->shared() && part.vma->file() != nullptr) {
+        file = part.vma->file();
         file->get();
-        first = slot.vma->page_index(at);
-        last = first + ((stop - at) >> kPageShift);
+        first = part.vma->page_index(part.start);
+        last = first + ((part.stop - part.start) >> kPageShift);
       }
-      at = stop;
+      at = part.stop;
     }
     // The lock is dropped for the writing, as msync does; the file is held, not the VMA.
     if (file != nullptr) {

@@ -5,6 +5,7 @@
 #include "cache/file_object.h"
 #include "change/change.h"
 #include "change/gather.h"
+#include "change/vma_change.h"
 #include "sync/spin_guard.h"
 
 namespace faultpath::change {
@@ -171,48 +172,33 @@ Mm* fork(Cpu& cpu, Mm& parent) {
 
 void destroy_mm(Cpu& cpu, Mm& mm) {
   {
-    // Removed lets files go at the end of this scope: after the lock, while the mm is still there.
-    struct Drop {
-      Cpu& cpu;
-      Mm& mm;
-      Vma* head = nullptr;
-      ~Drop() {
-        while (head != nullptr) {
-          Vma* v = head;
-          head = static_cast<Vma*>(v->link.next);
-          if (v->file() != nullptr) v->file()->put(cpu);
-          mm.put_anon_root(cpu, v->anon_root());
-          mm.put_vma(cpu, v);
-        }
-      }
-    } drop{cpu, mm};
+    Removed removed(mm, cpu);  // lets files go after the lock, while the mm is still there
     vma::WriteLock lock(mm, cpu);
     vma::NodeSource nodes{*mm.core, cpu, {}};
+    // Its nodes are retired below: good until then.
+    const vma::TreeView view = mm.tree.view();
+    view.for_each(0, ~Addr{0}, [&](const vma::TreeSlot& slot) FP_NO_THREAD_SAFETY_ANALYSIS {
+      mm.mark(*slot.vma);
+      return true;
+    });
     {
       vma::TreeEdit edit(mm.tree, nodes.pool());
-      mm.tree.view().for_each(0, ~Addr{0},
-                              [&](const vma::TreeSlot& slot) FP_NO_THREAD_SAFETY_ANALYSIS {
-                                mm.mark(*slot.vma);
-                                slot.vma->link.next = drop.head;
-                                drop.head = slot.vma;
-                                return true;
-                              });
       edit.clear();
       mm.publish(edit);
     }
-    {
-      Gather gather(mm, cpu);
-      gather.zap(0, kUserEnd);
-      for (Vma* v = drop.head; v != nullptr; v = static_cast<Vma*>(v->link.next)) {
-        if (cache::FileObject* file = v->file(); file != nullptr) {
-          file->rmap_lock.lock_write();
-          file->unlink_vma(*v);
-          file->rmap_lock.unlock_write();
-        }
+    Gather gather(mm, cpu);
+    gather.zap(0, kUserEnd);
+    view.for_each(0, ~Addr{0}, [&](const vma::TreeSlot& slot) {
+      if (cache::FileObject* file = slot.vma->file(); file != nullptr) {
+        file->rmap_lock.lock_write();
+        file->unlink_vma(*slot.vma);
+        file->rmap_lock.unlock_write();
       }
-      gather.free_tables(0, kUserEnd, 0, ~Addr{0});
-      gather.finish();
-    }
+      removed.add(slot.vma);
+      return true;
+    });
+    gather.free_tables(0, kUserEnd, 0, ~Addr{0});
+    gather.finish();
     mm.core->retire(cpu, nodes.batch);
   }
   mm.tables.destroy(cpu);

@@ -51,17 +51,30 @@ class FrameRef {
   Pfn pfn_;
 };
 
-/// A page-cache page, locked and referenced.
-class LockedPage {
+/// The file's page under the fault, up to date, locked and referenced to the end of the scope, unless
+/// its reference goes into the entry.
+class FilePage {
  public:
-  LockedPage(Fault& f, Pfn pfn) : f_(f), pfn_(pfn) {}
-  ~LockedPage() { f_.vma.file->unlock_page(pfn_); }
-  LockedPage(const LockedPage&) = delete;
-  LockedPage& operator=(const LockedPage&) = delete;
+  explicit FilePage(Fault& f)
+      : f_(f),
+        status_(f.vma.file->get_page_locked(f.cpu, f.vma.page_index(f.page), &pfn_, &f.major)) {}
+  ~FilePage() {
+    if (status_ != PageStatus::ok) return;
+    f_.vma.file->unlock_page(pfn_);
+    if (!given_) f_.mm.core->put_frame(f_.cpu, pfn_);
+  }
+  FilePage(const FilePage&) = delete;
+  FilePage& operator=(const FilePage&) = delete;
+
+  PageStatus status() const { return status_; }
+  Pfn pfn() const { return pfn_; }
+  void give_away() { given_ = true; }
 
  private:
   Fault& f_;
-  Pfn pfn_;
+  Pfn pfn_ = kNoPfn;
+  PageStatus status_;
+  bool given_ = false;
 };
 
 Resolved out_of_memory(Fault& f) {
@@ -109,16 +122,12 @@ Resolved do_anonymous_page(Fault& f) {
 // A file's page, mapped without the right to write: also of a shared mapping, so that the first
 // store faults and marks the page dirty.
 Resolved do_read_fault(Fault& f) {
-  Pfn pfn = kNoPfn;
-  const PageStatus status =
-      f.vma.file->get_page_locked(f.cpu, f.vma.page_index(f.page), &pfn, &f.major);
-  if (status != PageStatus::ok) return from_status(status);
-  FrameRef ref(f, pfn);
-  LockedPage locked(f, pfn);
+  FilePage page(f);
+  if (page.status() != PageStatus::ok) return from_status(page.status());
   EntryLock lock(f);
   if (const auto r = lock.lock(); r != EntryLock::Result::held) return not_held(r);
-  lock.fill(Pte::leaf(pfn, f.vma.prot(), false, false, false));
-  ref.give_away();
+  lock.fill(Pte::leaf(page.pfn(), f.vma.prot(), false, false, false));
+  page.give_away();
   return Resolved::done;
 }
 
@@ -127,13 +136,9 @@ Resolved do_cow_fault(Fault& f) {
   if (!prepare_anon(f)) return Resolved::out_of_memory;
   NewFrame copy(f, FrameKind::anon);
   if (!copy) return Resolved::out_of_memory;
-  Pfn pfn = kNoPfn;
-  const PageStatus status =
-      f.vma.file->get_page_locked(f.cpu, f.vma.page_index(f.page), &pfn, &f.major);
-  if (status != PageStatus::ok) return from_status(status);
-  FrameRef ref(f, pfn);
-  LockedPage locked(f, pfn);
-  env::payload_copy(copy.payload(), f.mm.core->payload(pfn));
+  FilePage page(f);
+  if (page.status() != PageStatus::ok) return from_status(page.status());
+  env::payload_copy(copy.payload(), f.mm.core->payload(page.pfn()));
   f.cpu.count(Counter::cow_copies);
   EntryLock lock(f);
   if (const auto r = lock.lock(); r != EntryLock::Result::held) return not_held(r);
@@ -145,17 +150,13 @@ Resolved do_cow_fault(Fault& f) {
 // A store to a shared file mapping, nothing mapped yet: the page becomes dirty before its entry can
 // be written through (page_mkwrite's place).
 Resolved do_shared_fault(Fault& f) {
-  Pfn pfn = kNoPfn;
-  const PageStatus status =
-      f.vma.file->get_page_locked(f.cpu, f.vma.page_index(f.page), &pfn, &f.major);
-  if (status != PageStatus::ok) return from_status(status);
-  FrameRef ref(f, pfn);
-  LockedPage locked(f, pfn);
-  cache::FileObject::mark_dirty(f.mm.core->frame(pfn));
+  FilePage page(f);
+  if (page.status() != PageStatus::ok) return from_status(page.status());
+  cache::FileObject::mark_dirty(f.mm.core->frame(page.pfn()));
   EntryLock lock(f);
   if (const auto r = lock.lock(); r != EntryLock::Result::held) return not_held(r);
-  lock.fill(Pte::leaf(pfn, f.vma.prot(), true, true, false));
-  ref.give_away();
+  lock.fill(Pte::leaf(page.pfn(), f.vma.prot(), true, true, false));
+  page.give_away();
   return Resolved::done;
 }
 
@@ -169,8 +170,7 @@ Resolved make_shared_writable(Fault& f) {
     page.refs.fetch_add(1, env::relaxed);
   }
   FrameRef ref(f, pfn);
-  page.page_lock.lock();
-  LockedPage locked(f, pfn);
+  sync::SleepGuard locked(page.page_lock);
   const std::uint64_t index = f.vma.page_index(f.page);
   if (env::guard<Guard::page_identity_under_lock>() &&
       (page.owner.load(env::acquire) != f.vma.file || page.index.load(env::acquire) != index)) {

@@ -212,48 +212,45 @@ Loaded<GuestPair> SoftCpu::compare_exchange(Addr a, GuestPair expected, GuestPai
   return old;
 }
 
-Copied SoftCpu::copy_in(void* to, Addr from, std::uint64_t bytes) {
+namespace {
+// Page by page; `move(host, done, n)` moves n bytes, `done` having been moved before.
+template <class F>
+Copied copy_pages(detail::CpuBlock* block, Addr from, std::uint64_t bytes, Access access,
+                  F&& move) {
   Copied c;
   while (c.bytes < bytes) {
-    if (block_ == nullptr) {
-      c.outcome = not_entered(from);
+    const Addr at = from + c.bytes;
+    if (block == nullptr) {
+      c.outcome = Outcome::refused(RefusedReason::not_entered, at);
       return c;
     }
-    const Addr at = from + c.bytes;
     std::uint64_t n = kPageSize - (at - page_floor(at));
     if (n > bytes - c.bytes) n = bytes - c.bytes;
-    const detail::Translated t = detail::translate(*block_, at, n, Access::read);
+    const detail::Translated t = detail::translate(*block, at, n, access);
     if (t.first == nullptr) {
       c.outcome = t.failure;
       return c;
     }
-    env::copy_from_payload(static_cast<std::byte*>(to) + c.bytes, t.first, n);
-    detail::close_section(*block_, t.section);
+    move(t.first, c.bytes, n);
+    detail::close_section(*block, t.section);
     c.bytes += n;
   }
   return c;
 }
+}  // namespace
+
+Copied SoftCpu::copy_in(void* to, Addr from, std::uint64_t bytes) {
+  return copy_pages(block_, from, bytes, Access::read,
+                    [to](std::byte* host, std::uint64_t done, std::uint64_t n) {
+                      env::copy_from_payload(static_cast<std::byte*>(to) + done, host, n);
+                    });
+}
 
 Copied SoftCpu::copy_out(Addr to, const void* from, std::uint64_t bytes) {
-  Copied c;
-  while (c.bytes < bytes) {
-    if (block_ == nullptr) {
-      c.outcome = not_entered(to);
-      return c;
-    }
-    const Addr at = to + c.bytes;
-    std::uint64_t n = kPageSize - (at - page_floor(at));
-    if (n > bytes - c.bytes) n = bytes - c.bytes;
-    const detail::Translated t = detail::translate(*block_, at, n, Access::write);
-    if (t.first == nullptr) {
-      c.outcome = t.failure;
-      return c;
-    }
-    env::copy_to_payload(t.first, static_cast<const std::byte*>(from) + c.bytes, n);
-    detail::close_section(*block_, t.section);
-    c.bytes += n;
-  }
-  return c;
+  return copy_pages(block_, to, bytes, Access::write,
+                    [from](std::byte* host, std::uint64_t done, std::uint64_t n) {
+                      env::copy_to_payload(host, static_cast<const std::byte*>(from) + done, n);
+                    });
 }
 
 }  // namespace faultpath

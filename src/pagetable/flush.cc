@@ -15,8 +15,8 @@ constexpr int kSectionSpins = 100;  ///< pauses between two yields while a secti
 
 // Posts the range; returns the generation to wait for.
 std::uint64_t post(Cpu& cpu, Addr start, Addr end) {
-  sync::SpinGuard guard(cpu.flush.lock);
   memory::FlushBox& box = cpu.flush;
+  sync::SpinGuard guard(box.lock);
   const std::uint64_t posted = box.posted.load(env::relaxed);
   if (posted == box.answered.load(env::relaxed)) {
     box.start = start;
@@ -52,8 +52,8 @@ void drop_translations(Cpu& cpu, Addr start, Addr end) {
 }
 
 void answer_flush(Cpu& cpu) {
-  sync::SpinGuard guard(cpu.flush.lock);
   memory::FlushBox& box = cpu.flush;
+  sync::SpinGuard guard(box.lock);
   const std::uint64_t posted = box.posted.load(env::relaxed);
   if (posted != box.answered.load(env::relaxed)) {
     drop_translations(cpu, box.start, box.end);

@@ -33,4 +33,16 @@ class FP_CAPABILITY("sleeplock") SleepLock {
   env::atomic<std::uint32_t> word_;
 };
 
+/// A scope's hold on one.
+class FP_SCOPED_CAPABILITY SleepGuard {
+ public:
+  explicit SleepGuard(SleepLock& lock) FP_ACQUIRE(lock) : lock_(lock) { lock.lock(); }
+  ~SleepGuard() FP_RELEASE() { lock_.unlock(); }
+  SleepGuard(const SleepGuard&) = delete;
+  SleepGuard& operator=(const SleepGuard&) = delete;
+
+ private:
+  SleepLock& lock_;
+};
+
 }  // namespace faultpath::sync

@@ -56,7 +56,7 @@
 
 namespace faultpath::vma {
 
-struct Vma;
+class Vma;
 
 /// One entry of the tree. The empty slot, `vma == nullptr`, says "none".
 struct TreeSlot {
