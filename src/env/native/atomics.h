@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace faultpath::env {
 
@@ -118,15 +119,24 @@ inline void copy_to_payload(std::byte* to, const void* from, std::uint64_t bytes
 }
 
 // Guest accesses: single instructions on x86, with its order (loads acquire, stores release).
+// A guest word may be any type of 1, 2, 4 or 8 bytes, whatever its own alignment: it is moved as the
+// unsigned number of that size, which is aligned where the caller says the word is.
+template <std::size_t Bytes>
+using WordOf = std::conditional_t<
+    Bytes == 1, std::uint8_t,
+    std::conditional_t<Bytes == 2, std::uint16_t,
+                       std::conditional_t<Bytes == 4, std::uint32_t, std::uint64_t>>>;
+
 template <class T>
 FP_ALWAYS_INLINE T guest_load(const std::byte* at) noexcept {
-  T v;
-  __atomic_load(reinterpret_cast<const T*>(at), &v, __ATOMIC_ACQUIRE);
-  return v;
+  using Word = WordOf<sizeof(T)>;
+  return __builtin_bit_cast(T,
+                            __atomic_load_n(reinterpret_cast<const Word*>(at), __ATOMIC_ACQUIRE));
 }
 template <class T>
 FP_ALWAYS_INLINE void guest_store(std::byte* at, T v) noexcept {
-  __atomic_store(reinterpret_cast<T*>(at), &v, __ATOMIC_RELEASE);
+  using Word = WordOf<sizeof(T)>;
+  __atomic_store_n(reinterpret_cast<Word*>(at), __builtin_bit_cast(Word, v), __ATOMIC_RELEASE);
 }
 template <class T>
 FP_ALWAYS_INLINE T guest_exchange(std::byte* at, T v) noexcept {
