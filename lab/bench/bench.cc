@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/bench/fault_cost.h"
+#include "lab/bench/line_transfer.h"
 #include "lab/bench/lock_honesty.h"
 #include "lab/bench/rows.h"
 #include "lab/bench/tlb_hit.h"
@@ -90,6 +91,7 @@ int fault_cost(const BenchOptions& options) {
   cost.policies = {"mmap-lock", "spf", "spf:single-thread-bypass=off"};
   cost.rounds = rounds;
   std::vector<BenchRow> rows = measure_fault_cost(cost);
+  rows.push_back(measure_line_transfer(rounds));
   for (BenchRow& row : measure_tlb_hit(rounds)) {
     row.variant = "SoftCpu";
     rows.push_back(std::move(row));
