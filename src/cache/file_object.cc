@@ -238,8 +238,8 @@ PageStatus FileObject::get_page_locked(Cpu& cpu, std::uint64_t index, Pfn* out,
   return PageStatus::ok;
 }
 
-// Page by page from `offset`, to the end of the file at most; `move(payload, n)` moves n bytes of the
-// locked page. What was moved before a failure is what the caller hears of.
+// Page by page from `offset`, to the end of the file at most; `move(payload, n)` moves n bytes of
+// the locked page. What was moved before a failure is what the caller hears of.
 template <class F>
 Result<std::uint64_t> FileObject::for_each_part(Cpu& cpu, std::uint64_t offset, std::uint64_t bytes,
                                                 F&& move) {

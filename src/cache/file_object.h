@@ -66,6 +66,17 @@ class FileObject {
   sync::SpinRwLock rmap_lock;
   void link_vma(vma::Vma& v) FP_REQUIRES(rmap_lock);
   void unlink_vma(vma::Vma& v) FP_REQUIRES(rmap_lock);
+  /// The same for one VMA, with the lock taken around it.
+  void add_mapping(vma::Vma& v) FP_EXCLUDES(rmap_lock) {
+    rmap_lock.lock_write();
+    link_vma(v);
+    rmap_lock.unlock_write();
+  }
+  void remove_mapping(vma::Vma& v) FP_EXCLUDES(rmap_lock) {
+    rmap_lock.lock_write();
+    unlink_vma(v);
+    rmap_lock.unlock_write();
+  }
 
  private:
   static constexpr unsigned kIndexShift = kPageShift - 3;

@@ -15,7 +15,8 @@ struct Part {
   Addr stop = 0;
 };
 
-/// The first part at or after `at`; a hole before it, or in its place, is noted. The mmap lock is held.
+/// The first part at or after `at`; a hole before it, or in its place, is noted. The mmap lock is
+/// held.
 Part next_part(const Mm& mm, Addr at, Addr end, bool* hole) {
   const vma::TreeSlot slot = mm.tree.find(at);
   if (!slot || slot.start >= end) {

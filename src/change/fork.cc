@@ -47,8 +47,7 @@ Vma* copy_vma(Cpu& cpu, Mm& child, const Vma& from) {
   if (from.anon_root() != nullptr) {
     vma::AnonRoot* root = child.allocate_anon_root(cpu);
     if (root == nullptr) {
-      if (v->file() != nullptr) v->file()->put(cpu);
-      child.discard_vma(cpu, v);
+      discard_unlisted(cpu, child, v);
       return nullptr;
     }
     const bool faulted = from.ever_faulted();
@@ -109,8 +108,7 @@ bool copy_entries(Cpu& cpu, Mm& parent, Mm& child, const Vma& v, Gather& gather)
 // answered: a speculative fault that saw write gone would copy the page, while another Cpu still
 // stores to the old one through a translation that has not been flushed (B26).
 Mm* fork(Cpu& cpu, Mm& parent) {
-  SpaceOptions options = parent.options;
-  Mm* child = create_mm(*parent.core, cpu, options);
+  Mm* child = create_mm(*parent.core, cpu, parent.options);
   if (child == nullptr) return nullptr;
   bool ok = true;
   {
@@ -133,17 +131,11 @@ Mm* fork(Cpu& cpu, Mm& parent) {
         if (v == nullptr) return ok = false;
         // In the child's tree first: whatever happens next, destroy_mm finds it.
         if (!edit.insert(slot.start, slot.end, v)) {
-          if (v->file() != nullptr) v->file()->put(cpu);
-          child->put_anon_root(cpu, v->anon_root());
-          child->discard_vma(cpu, v);
+          discard_unlisted(cpu, *child, v);
           return ok = false;
         }
         ++child->map_count;
-        if (cache::FileObject* file = v->file(); file != nullptr) {
-          file->rmap_lock.lock_write();
-          file->link_vma(*v);
-          file->rmap_lock.unlock_write();
-        }
+        if (v->file() != nullptr) v->file()->add_mapping(*v);
         // Pages of shared mappings, and of private file mappings without copies, are found again by
         // faulting.
         if (!slot.vma->shared() && slot.vma->ever_faulted()) {
@@ -189,11 +181,7 @@ void destroy_mm(Cpu& cpu, Mm& mm) {
     Gather gather(mm, cpu);
     gather.zap(0, kUserEnd);
     view.for_each(0, ~Addr{0}, [&](const vma::TreeSlot& slot) {
-      if (cache::FileObject* file = slot.vma->file(); file != nullptr) {
-        file->rmap_lock.lock_write();
-        file->unlink_vma(*slot.vma);
-        file->rmap_lock.unlock_write();
-      }
+      if (slot.vma->file() != nullptr) slot.vma->file()->remove_mapping(*slot.vma);
       removed.add(slot.vma);
       return true;
     });

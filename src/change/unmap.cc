@@ -1,22 +1,9 @@
-// munmap, and the end of a space.
+// munmap.
 #include "change/unmap.h"
 #include "change/change.h"
 #include "change/vma_change.h"
 
 namespace faultpath::change {
-
-namespace {
-
-/// Linux's floor and ceiling: a table goes only if no mapping that stays can have entries in it.
-void release_range(Mm& mm, Gather& gather, const VmaChange& change, Addr start, Addr end) {
-  (void)mm;
-  const TreeSlot below = change.find_last_below(start);
-  const TreeSlot above = change.find(end);
-  gather.zap(start, end);
-  gather.free_tables(start, end, below ? below.end : 0, above ? above.start : ~Addr{0});
-}
-
-}  // namespace
 
 Result<void> unmap_locked(Cpu& cpu, Mm& mm, Removed& removed, Addr start, Addr end) {
   VmaChange change(mm, cpu, removed);
@@ -26,7 +13,11 @@ Result<void> unmap_locked(Cpu& cpu, Mm& mm, Removed& removed, Addr start, Addr e
   change.apply();
   {
     Gather gather(mm, cpu);
-    release_range(mm, gather, change, start, end);
+    gather.zap(start, end);
+    // Linux's floor and ceiling: a table goes only if no mapping that stays can have entries in it.
+    const TreeSlot below = change.find_last_below(start);
+    const TreeSlot above = change.find(end);
+    gather.free_tables(start, end, below ? below.end : 0, above ? above.start : ~Addr{0});
     gather.finish();
   }
   change.finish();

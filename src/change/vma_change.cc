@@ -27,14 +27,15 @@ VmaChange::VmaChange(Mm& mm, Cpu& cpu, Removed& removed)
 VmaChange::~VmaChange() {
   if (applied_) return;
   for (unsigned i = 0; i < touched_count_; ++i) {
-    if (touched_[i].fresh) drop_fresh(touched_[i].vma);
+    if (touched_[i].fresh) discard_unlisted(cpu_, mm_, touched_[i].vma);
   }
 }
 
-void VmaChange::drop_fresh(Vma* v) {
-  if (v->file() != nullptr) v->file()->put(cpu_);  // never the last: the caller has one
-  mm_.put_anon_root(cpu_, v->anon_root());
-  mm_.discard_vma(cpu_, v);
+void discard_unlisted(Cpu& cpu, Mm& mm, Vma* v) {
+  if (v->file() != nullptr)
+    v->file()->put(cpu);  // never the last: whoever it was copied from has one
+  mm.put_anon_root(cpu, v->anon_root());
+  mm.discard_vma(cpu, v);
 }
 
 namespace {
@@ -88,7 +89,7 @@ bool VmaChange::remove(const TreeSlot& slot) {
     *t = touched_[--touched_count_];
     if (fresh) {
       --count_delta_;
-      drop_fresh(slot.vma);
+      discard_unlisted(cpu_, mm_, slot.vma);
       return true;
     }
   }
@@ -302,11 +303,7 @@ void VmaChange::finish() FP_MMAP_LOCK_HELD {
   while (removed_ != nullptr) {
     Vma* v = removed_;
     removed_ = static_cast<Vma*>(v->link.next);
-    if (cache::FileObject* file = v->file(); file != nullptr) {
-      file->rmap_lock.lock_write();
-      file->unlink_vma(*v);
-      file->rmap_lock.unlock_write();
-    }
+    if (v->file() != nullptr) v->file()->remove_mapping(*v);
     if (!env::guard<Guard::unlinked_stays_marked>()) mm_.unmark(*v);
     out_.add(v);
   }
@@ -316,9 +313,7 @@ void VmaChange::finish() FP_MMAP_LOCK_HELD {
       mm_.unmark(*v);
       continue;
     }
-    v->file()->rmap_lock.lock_write();
-    v->file()->unlink_vma(*v);
-    v->file()->rmap_lock.unlock_write();
+    v->file()->remove_mapping(*v);
     out_.add(v);
   }
   mm_.core->retire(cpu_, nodes_.batch);

@@ -20,6 +20,9 @@ namespace faultpath::change {
 using vma::MergeKey;
 using vma::TreeSlot;
 
+/// Lets go of a VMA that no tree and no reverse map has held, with its references.
+void discard_unlisted(Cpu& cpu, Mm& mm, Vma* v);
+
 /// VMAs that left a tree, to be released outside the mmap lock. Declare it before the lock's scope.
 class Removed {
  public:
@@ -89,7 +92,6 @@ class VmaChange {
   Vma* clone(const Vma& like, Addr start, Addr end, std::uint64_t pgoff, std::uint32_t flags);
   bool keep_listed(const TreeSlot& slot, Addr start, Addr end);
   bool insert(Vma* v, Addr start, Addr end, std::uint64_t pgoff, std::uint32_t flags);
-  void drop_fresh(Vma* v);
   void write_fields(Touched& t);
   void adopt_root(Vma& v, Vma& from);
 
