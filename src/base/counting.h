@@ -36,7 +36,7 @@ class CounterBlock {
   }
 
  private:
-  env::atomic<std::uint64_t> values_[kCounterCount];
+  env::stat<std::uint64_t> values_[kCounterCount];
 };
 
 }  // namespace faultpath

@@ -29,6 +29,96 @@ enum class Guard {
   walk_insert_same_section,   ///< a TLB insert is dropped if a flush was answered since the walk
   dirty_after_flush,          ///< a zapped dirty page is marked dirty after the flush (B66)
   init_before_publish,        ///< a page is filled before its entry is set (B63)
+  parts_stay_listed,          ///< a part cut off a file's VMA stays listed to the flush (I8, B50)
+
+  // The stand-alone fences (docs/LOCKING.md says what each orders).
+  fence_epoch_entry,     ///< an epoch slot is visible before the section's first load
+  fence_retire,          ///< what unlinks is visible before the epoch is read
+  fence_flush_entries,   ///< changed entries are visible before who is inside is read
+  fence_flush_requests,  ///< posted requests are visible before `parked` and sections are read
+  fence_unpark,          ///< `parked` is visibly clear before `posted` is read
+  fence_interrupts_off,  ///< the section is visibly odd before sequence and tables are read
+  fence_nested_access,   ///< a handler's section is visibly odd before `posted` is read
+  fence_heavy,           ///< the heavy half of the pair, in flushes and in epoch advances
 };
+
+inline constexpr Guard kAllGuards[] = {
+    Guard::recheck_under_table_lock,
+    Guard::recheck_before_table_lock,
+    Guard::table_still_linked,
+    Guard::pte_still_as_expected,
+    Guard::file_size_under_page_lock,
+    Guard::page_identity_under_lock,
+    Guard::access_recheck_sequence,
+    Guard::spf_access_code,
+    Guard::trylock_bounded,
+    Guard::fork_marks_parent,
+    Guard::zap_does_not_mark,
+    Guard::flush_before_release,
+    Guard::flush_owed_by_others,
+    Guard::cow_clear_flush_set,
+    Guard::copy_holds_reference,
+    Guard::born_marked,
+    Guard::unlinked_stays_marked,
+    Guard::retire_through_epochs,
+    Guard::walk_insert_same_section,
+    Guard::dirty_after_flush,
+    Guard::init_before_publish,
+    Guard::parts_stay_listed,
+    Guard::fence_epoch_entry,
+    Guard::fence_retire,
+    Guard::fence_flush_entries,
+    Guard::fence_flush_requests,
+    Guard::fence_unpark,
+    Guard::fence_interrupts_off,
+    Guard::fence_nested_access,
+    Guard::fence_heavy,
+};
+inline constexpr unsigned kGuardCount = sizeof(kAllGuards) / sizeof(kAllGuards[0]);
+
+constexpr const char* name_of(Guard g) {
+  switch (g) {
+    case Guard::recheck_under_table_lock: return "recheck_under_table_lock";
+    case Guard::recheck_before_table_lock: return "recheck_before_table_lock";
+    case Guard::table_still_linked: return "table_still_linked";
+    case Guard::pte_still_as_expected: return "pte_still_as_expected";
+    case Guard::file_size_under_page_lock: return "file_size_under_page_lock";
+    case Guard::page_identity_under_lock: return "page_identity_under_lock";
+    case Guard::access_recheck_sequence: return "access_recheck_sequence";
+    case Guard::spf_access_code: return "spf_access_code";
+    case Guard::trylock_bounded: return "trylock_bounded";
+    case Guard::fork_marks_parent: return "fork_marks_parent";
+    case Guard::zap_does_not_mark: return "zap_does_not_mark";
+    case Guard::flush_before_release: return "flush_before_release";
+    case Guard::flush_owed_by_others: return "flush_owed_by_others";
+    case Guard::cow_clear_flush_set: return "cow_clear_flush_set";
+    case Guard::copy_holds_reference: return "copy_holds_reference";
+    case Guard::born_marked: return "born_marked";
+    case Guard::unlinked_stays_marked: return "unlinked_stays_marked";
+    case Guard::retire_through_epochs: return "retire_through_epochs";
+    case Guard::walk_insert_same_section: return "walk_insert_same_section";
+    case Guard::dirty_after_flush: return "dirty_after_flush";
+    case Guard::init_before_publish: return "init_before_publish";
+    case Guard::parts_stay_listed: return "parts_stay_listed";
+    case Guard::fence_epoch_entry: return "fence_epoch_entry";
+    case Guard::fence_retire: return "fence_retire";
+    case Guard::fence_flush_entries: return "fence_flush_entries";
+    case Guard::fence_flush_requests: return "fence_flush_requests";
+    case Guard::fence_unpark: return "fence_unpark";
+    case Guard::fence_interrupts_off: return "fence_interrupts_off";
+    case Guard::fence_nested_access: return "fence_nested_access";
+    case Guard::fence_heavy: return "fence_heavy";
+  }
+  return "?";
+}
+
+// Every guard is listed, at its own value (a guard is a bit of a mask in the simulated world).
+static_assert([] {
+  for (unsigned i = 0; i < kGuardCount; ++i) {
+    if (static_cast<unsigned>(kAllGuards[i]) != i) return false;
+  }
+  return name_of(static_cast<Guard>(kGuardCount))[0] == '?';
+}());
+static_assert(kGuardCount <= 64);
 
 }  // namespace faultpath

@@ -18,15 +18,18 @@ namespace {
 
 class FP_SCOPED_CAPABILITY RmapReadLock {
  public:
-  explicit RmapReadLock(sync::SpinRwLock& lock) FP_ACQUIRE_SHARED(lock) : lock_(lock) {
-    lock.lock_read();
+  explicit RmapReadLock(sync::SpinRwLock& lock, env::Site site = env::Site::current())
+      FP_ACQUIRE_SHARED(lock)
+      : lock_(lock), site_(site) {
+    lock.lock_read(site);
   }
-  ~RmapReadLock() FP_RELEASE() { lock_.unlock_read(); }
+  ~RmapReadLock() FP_RELEASE() { lock_.unlock_read(site_); }
   RmapReadLock(const RmapReadLock&) = delete;
   RmapReadLock& operator=(const RmapReadLock&) = delete;
 
  private:
   sync::SpinRwLock& lock_;
+  [[no_unique_address]] env::Site site_;
 };
 
 }  // namespace
@@ -92,7 +95,7 @@ Pfn FileObject::find_or_create(Cpu& cpu, std::uint64_t index) {
   const auto make_node = [&]() -> bool {
     const Pfn pfn = core_->allocate_frame(cpu, FrameKind::index, true);
     if (pfn == kNoPfn) return false;
-    __builtin_memset(core_->object_memory(pfn), 0, kPageSize);  // objects: private index node
+    env::object_zero(core_->object_memory(pfn), kPageSize);
     spare[spares++] = pfn;
     return true;
   };
@@ -199,14 +202,14 @@ bool FileObject::fill(Cpu& cpu, Frame& page, std::uint64_t index) {
   std::byte* to = core_->payload(core_->pfn_of(page));
   std::uint64_t got = 0;
   if (store_ != nullptr) {
-    auto read = store_->read(index << kPageShift, to, kPageSize);
+    auto read = store_->read(index << kPageShift, to, env::kPayloadBytes);
     if (!read.has_value()) return false;
     got = read.value();
     cpu.count(Counter::file_reads);
   }
   if (got == 0) {
     env::payload_zero(to);
-  } else if (got < kPageSize) {
+  } else if (got < env::kPayloadBytes) {
     env::payload_zero_tail(to, got);
   }
   page.flags.fetch_or(memory::kPageUptodate, env::release);
@@ -247,7 +250,8 @@ Result<std::uint64_t> FileObject::for_each_part(Cpu& cpu, std::uint64_t offset, 
   const std::uint64_t end = size();
   while (done < bytes && offset < end) {
     const std::uint64_t in_page = offset & (kPageSize - 1);
-    std::uint64_t n = kPageSize - in_page;
+    FP_ASSERT(in_page < env::kPayloadBytes);
+    std::uint64_t n = env::kPayloadBytes - in_page;
     if (n > bytes - done) n = bytes - done;
     if (n > end - offset) n = end - offset;
     Pfn pfn = kNoPfn;
@@ -359,7 +363,7 @@ Result<void> FileObject::write_page(Cpu& cpu, Pfn pfn) {
   if ((stored || (old & memory::kPageDirty) != 0) && (old & memory::kPageUptodate) != 0) {
     const std::uint64_t offset = index << kPageShift;
     const std::uint64_t end = size();
-    std::uint64_t n = kPageSize;
+    std::uint64_t n = env::kPayloadBytes;
     if (offset >= end) {
       n = 0;
     } else if (n > end - offset) {

@@ -7,6 +7,10 @@
 #include "sync/spin_rw_lock.h"
 #include "vma/vma.h"
 
+namespace faultpath::check {
+struct Inspect;
+}
+
 namespace faultpath::cache {
 
 using memory::Cpu;
@@ -79,6 +83,7 @@ class FileObject {
   }
 
  private:
+  friend struct ::faultpath::check::Inspect;  // the checker's laws at rest
   static constexpr unsigned kIndexShift = kPageShift - 3;
   static constexpr std::uint64_t kIndexFan = std::uint64_t{1} << kIndexShift;
   using Word = env::atomic<std::uint64_t>;

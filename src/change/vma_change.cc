@@ -9,10 +9,18 @@
 
 namespace faultpath::change {
 
+namespace {
+/// The VMA after `v` in a chain by PoolLink.
+Vma* next_of(const Vma* v) {
+  void* const next = v->link.next;
+  return static_cast<Vma*>(next);
+}
+}  // namespace
+
 Removed::~Removed() {
   while (head_ != nullptr) {
     Vma* v = head_;
-    head_ = static_cast<Vma*>(v->link.next);
+    head_ = next_of(v);
     // Fields of a VMA that left the tree: nobody validates a copy of it any more (it stays marked),
     // so they may be taken without touching them.
     if (v->file() != nullptr) v->file()->put(cpu_);
@@ -123,6 +131,7 @@ Vma* VmaChange::clone(const Vma& like, Addr start, Addr end, std::uint64_t pgoff
 // entries are gone: a writeback in between would leave one writable and call the page clean (I8).
 // It stays listed as a VMA of its own that no tree holds, as if it had been split off first.
 bool VmaChange::keep_listed(const TreeSlot& slot, Addr start, Addr end) {
+  if (!env::guard<Guard::parts_stay_listed>()) return true;
   if (slot.vma->file() == nullptr || (slot.start >= start && slot.end <= end)) return true;
   const Addr from = slot.start > start ? slot.start : start;
   const Addr to = slot.end < end ? slot.end : end;
@@ -273,7 +282,7 @@ void VmaChange::apply() FP_MMAP_LOCK_HELD {
   for (unsigned i = 0; i < touched_count_; ++i) {
     if (!touched_[i].fresh) mm_.mark(*touched_[i].vma);
   }
-  for (Vma* v = removed_; v != nullptr; v = static_cast<Vma*>(v->link.next)) mm_.mark(*v);
+  for (Vma* v = removed_; v != nullptr; v = next_of(v)) mm_.mark(*v);
 
   for (unsigned i = 0; i < touched_count_; ++i) {
     if (touched_[i].written) continue;
@@ -302,7 +311,7 @@ void VmaChange::apply() FP_MMAP_LOCK_HELD {
 void VmaChange::finish() FP_MMAP_LOCK_HELD {
   while (removed_ != nullptr) {
     Vma* v = removed_;
-    removed_ = static_cast<Vma*>(v->link.next);
+    removed_ = next_of(v);
     if (v->file() != nullptr) v->file()->remove_mapping(*v);
     if (!env::guard<Guard::unlinked_stays_marked>()) mm_.unmark(*v);
     out_.add(v);

@@ -8,7 +8,7 @@ namespace faultpath::fault {
 namespace {
 /// v11 loops for ever and v10 gave up at once; the bound is ours (B38). Between two tries other
 /// Cpus' flushes are let through.
-constexpr int kTrylockTries = 64;
+constexpr int kTrylockTries = env::per_world(64, 2);
 }  // namespace
 
 // v11's pte_map_lock and pte_spinlock: interrupts off, compare, try, compare again.

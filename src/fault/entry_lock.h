@@ -35,8 +35,8 @@ class EntryLock {
   pagetable::Entry& entry() const { return f_.leaf.at(f_.page, 0); }
   /// Fills an empty entry. Release: the page's content is visible to whoever walks to it (I14,
   /// B63).
-  void fill(Pte pte) {
-    entry().store(pte.word(), env::release);
+  void fill(Pte pte, env::Site site = env::Site::current()) {
+    entry().store(pte.word(), env::release, site);
     ++f_.leaf.meta->occupied;
   }
 

@@ -32,19 +32,22 @@ void Buddy::push(unsigned order, Pfn pfn) {
   Frame& f = frames_[pfn];
   f.order = static_cast<std::uint8_t>(order);
   f.prev = kNoPfn;
-  f.next = heads_[order];
-  if (f.next != kNoPfn) frames_[f.next].prev = pfn;
+  const Pfn first = heads_[order];
+  f.next = first;
+  if (first != kNoPfn) frames_[first].prev = pfn;
   heads_[order] = pfn;
 }
 
 void Buddy::unlink(unsigned order, Pfn pfn) {
   Frame& f = frames_[pfn];
-  if (f.prev != kNoPfn) {
-    frames_[f.prev].next = f.next;
+  const Pfn next = f.next;
+  const Pfn prev = f.prev;
+  if (prev != kNoPfn) {
+    frames_[prev].next = next;
   } else {
-    heads_[order] = f.next;
+    heads_[order] = next;
   }
-  if (f.next != kNoPfn) frames_[f.next].prev = f.prev;
+  if (next != kNoPfn) frames_[next].prev = prev;
   f.order = kInside;
 }
 
@@ -92,7 +95,7 @@ void Buddy::release(Pfn pfn, unsigned order) {
   put_locked(pfn, order);
 }
 
-std::uint32_t Buddy::allocate_batch(Pfn* out, std::uint32_t want, std::uint32_t keep) {
+std::uint32_t Buddy::allocate_batch(env::var<Pfn>* out, std::uint32_t want, std::uint32_t keep) {
   sync::SpinGuard guard(lock_);
   const std::uint64_t free = free_.load(env::relaxed);
   if (free <= keep) return 0;
@@ -113,7 +116,7 @@ std::uint32_t Buddy::allocate_batch(Pfn* out, std::uint32_t want, std::uint32_t 
   return got;
 }
 
-void Buddy::release_batch(const Pfn* pfns, std::uint32_t count) {
+void Buddy::release_batch(const env::var<Pfn>* pfns, std::uint32_t count) {
   sync::SpinGuard guard(lock_);
   for (std::uint32_t i = 0; i < count; ++i) put_locked(pfns[i], 0);
   account(count);

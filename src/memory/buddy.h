@@ -3,6 +3,10 @@
 
 #include "memory/frame.h"
 
+namespace faultpath::check {
+struct Inspect;
+}
+
 namespace faultpath::memory {
 
 inline constexpr unsigned kMaxOrder = 9;
@@ -20,12 +24,13 @@ class Buddy {
 
   /// Up to `want` single frames, neighbours first, ascending within a block, but never the last
   /// `keep` ones. Returns how many.
-  std::uint32_t allocate_batch(Pfn* out, std::uint32_t want, std::uint32_t keep);
-  void release_batch(const Pfn* pfns, std::uint32_t count);
+  std::uint32_t allocate_batch(env::var<Pfn>* out, std::uint32_t want, std::uint32_t keep);
+  void release_batch(const env::var<Pfn>* pfns, std::uint32_t count);
 
   std::uint64_t free_frames() const { return free_.load(env::relaxed); }
 
  private:
+  friend struct ::faultpath::check::Inspect;  // the checker's laws at rest
   Pfn take_locked(unsigned order) FP_REQUIRES(lock_);
   void put_locked(Pfn pfn, unsigned order) FP_REQUIRES(lock_);
   void push(unsigned order, Pfn pfn) FP_REQUIRES(lock_);
@@ -33,7 +38,7 @@ class Buddy {
   void account(std::int64_t frames) FP_REQUIRES(lock_);
 
   alignas(64) env::SpinLock lock_;
-  Pfn heads_[kMaxOrder + 1] FP_GUARDED_BY(lock_) = {};
+  env::var<Pfn> heads_[kMaxOrder + 1] FP_GUARDED_BY(lock_){};
   env::atomic<std::uint64_t> free_;  ///< written under lock_, read by anybody
   Frame* frames_ = nullptr;
   std::uint32_t count_ = 0;

@@ -12,17 +12,19 @@ namespace faultpath::memory {
 
 class MachineCore;
 
-inline constexpr std::uint32_t kMaxCpus = 256;
-inline constexpr std::uint32_t kFrameCache = 256;
-inline constexpr std::uint32_t kFrameBatch = 128;
-inline constexpr std::uint32_t kMagazine = 16;
+inline constexpr std::uint32_t kMaxCpus = env::per_world<std::uint32_t>(256, 64);
+inline constexpr std::uint32_t kFrameCache = env::per_world<std::uint32_t>(256, 16);
+inline constexpr std::uint32_t kFrameBatch = env::per_world<std::uint32_t>(128, 8);
+inline constexpr std::uint32_t kMagazine = env::per_world<std::uint32_t>(16, 4);
 
 /// Objects and frames that were unlinked while the global epoch was `epoch`.
 struct RetireBucket {
-  std::uint64_t epoch = 0;
-  Pfn frames = kNoPfn;  ///< linked by Frame::next
-  void* objects[kSlabKinds] = {};
-  std::uint32_t count = 0;
+  env::var<std::uint64_t> epoch{};
+  env::var<Pfn> frames{};  ///< linked by Frame::next
+  env::var<void*> objects[kSlabKinds]{};
+  env::var<std::uint32_t> count{};
+
+  RetireBucket() { frames = kNoPfn; }
 };
 
 /// A flush asked of a Cpu: the hull of all ranges not yet answered.
@@ -49,11 +51,11 @@ struct Cpu : detail::CpuBlock {
   /// Guards everything to the end of the block. The owner takes it uncontended, on its own line;
   /// out of memory and quiesce take it to drain the rest. Never held while waiting for anything.
   alignas(64) env::SpinLock cache_lock;
-  std::uint32_t frame_count FP_GUARDED_BY(cache_lock) = 0;
-  std::uint32_t retired_count FP_GUARDED_BY(cache_lock) = 0;
-  std::uint8_t magazine_count[kSlabKinds] FP_GUARDED_BY(cache_lock) = {};
-  Pfn frames[kFrameCache] FP_GUARDED_BY(cache_lock);
-  void* magazine[kSlabKinds][kMagazine] FP_GUARDED_BY(cache_lock);
+  env::var<std::uint32_t> frame_count FP_GUARDED_BY(cache_lock){};
+  env::var<std::uint32_t> retired_count FP_GUARDED_BY(cache_lock){};
+  env::var<std::uint8_t> magazine_count[kSlabKinds] FP_GUARDED_BY(cache_lock){};
+  env::var<Pfn> frames[kFrameCache] FP_GUARDED_BY(cache_lock);
+  env::var<void*> magazine[kSlabKinds][kMagazine] FP_GUARDED_BY(cache_lock);
   RetireBucket retired[3] FP_GUARDED_BY(cache_lock);
 
   alignas(64) CounterBlock counters;

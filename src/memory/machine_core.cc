@@ -14,7 +14,8 @@ constexpr std::uint32_t kRetireThreshold = 256;  ///< objects a Cpu keeps before
 /// Frames that only engine objects get: with the rest gone to guest pages, unmapping still finds
 /// the tree nodes it needs.
 constexpr std::uint32_t kReserve = 8;
-constexpr int kSectionSpins = 2000;  ///< how long an advance waits for one section
+/// How long an advance waits for one section.
+constexpr int kSectionSpins = env::per_world(2000, 2);
 
 constexpr std::uint64_t align_up(std::uint64_t v, std::uint64_t a) {
   return (v + a - 1) & ~(a - 1);
@@ -46,7 +47,10 @@ MachineCore::MachineCore(const MachineOptions& options, const env::Region& regio
     : region_(region), max_cpus_(options.max_cpus + 1), poison_(options.poison_freed_frames) {
   std::byte* at = region_.tables + align_up(sizeof(MachineCore), 64);
   frames_ = reinterpret_cast<Frame*>(at);
-  for (std::uint64_t i = 0; i < region_.frames; ++i) ::new (frames_ + i) Frame();
+  for (std::uint64_t i = 0; i < region_.frames; ++i) {
+    ::new (frames_ + i) Frame();
+    note_death(static_cast<Pfn>(i));
+  }
   at += region_.frames * sizeof(Frame);
   cpus_ = reinterpret_cast<Cpu*>(at);
   buddy_.init(frames_, static_cast<std::uint32_t>(region_.frames));
@@ -55,8 +59,7 @@ MachineCore::MachineCore(const MachineOptions& options, const env::Region& regio
     slabs_[k].init(kind, slab_object_bytes(kind));
   }
   zero_pfn_ = buddy_.allocate(0);
-  frame(zero_pfn_).kind.store(FrameKind::zero, env::relaxed);
-  frame(zero_pfn_).refs.store(1, env::relaxed);
+  make_used(zero_pfn_, FrameKind::zero);
   env::payload_zero(payload(zero_pfn_));
   attach();  // slot 0: the system Cpu
 }
@@ -80,7 +83,10 @@ Cpu* MachineCore::attach() {
     ::new (&cpu) Cpu();
     cpu.id = id;
     cpu.machine = this;
-    for (detail::TlbEntry& e : cpu.tlb) e = {detail::kNoTag, detail::kNoTag, 0, 0};
+    for (detail::TlbEntry& e : cpu.tlb) {
+      e.read_tag = detail::kNoTag;
+      e.write_tag = detail::kNoTag;
+    }
     cpu.parked.store(1, env::relaxed);
     cpu.section.store(detail::kInEngine, env::relaxed);
     // The slot is complete before a scan up to the new limit can reach it.
@@ -107,13 +113,15 @@ void MachineCore::detach(Cpu& cpu) {
     for (RetireBucket& b : cpu.retired) {
       while (b.frames != kNoPfn) {
         const Pfn pfn = b.frames;
-        b.frames = frame(pfn).next;
+        const Pfn next = frame(pfn).next;
+        b.frames = next;
         batch.add_frame(frames_, pfn);
       }
       for (unsigned k = 0; k < kSlabKinds; ++k) {
         while (b.objects[k] != nullptr) {
-          void* object = b.objects[k];
-          b.objects[k] = static_cast<PoolLink*>(object)->next;
+          void* const object = b.objects[k];
+          void* const next = static_cast<PoolLink*>(object)->next;
+          b.objects[k] = next;
           batch.add_object(static_cast<SlabKind>(k), object);
         }
       }
@@ -139,6 +147,8 @@ Counters MachineCore::counters() {
 
 // --- frames -----------------------------------------------------------------------------------
 
+// A slab page's objects are dead already, each by itself (Slab::add_page, free_object): the death of
+// the page is one more for the whole of it, and no second one of theirs (env::died).
 void MachineCore::make_free(Pfn pfn) {
   Frame& f = frame(pfn);
   f.kind.store(FrameKind::free, env::relaxed);
@@ -146,15 +156,17 @@ void MachineCore::make_free(Pfn pfn) {
   f.flags.store(0, env::relaxed);
   f.owner.store(nullptr, env::relaxed);
   if (poison_) env::payload_fill(payload(pfn), 0xcc);
+  note_death(pfn);
 }
 
 void MachineCore::refill(Cpu& cpu) {
   // The cache is a stack: the batch is turned round so that frames come out ascending.
   const std::uint32_t got = buddy_.allocate_batch(cpu.frames, kFrameBatch, kReserve);
   for (std::uint32_t i = 0; i < got / 2; ++i) {
-    const Pfn t = cpu.frames[i];
-    cpu.frames[i] = cpu.frames[got - 1 - i];
-    cpu.frames[got - 1 - i] = t;
+    const Pfn low = cpu.frames[i];
+    const Pfn high = cpu.frames[got - 1 - i];
+    cpu.frames[i] = high;
+    cpu.frames[got - 1 - i] = low;
   }
   cpu.frame_count = got;
 }
@@ -164,7 +176,8 @@ void MachineCore::cache_frame(Cpu& cpu, Pfn pfn) {
     // The oldest go back; what was freed last is still in the host's caches.
     buddy_.release_batch(cpu.frames, kFrameBatch);
     for (std::uint32_t i = kFrameBatch; i < kFrameCache; ++i) {
-      cpu.frames[i - kFrameBatch] = cpu.frames[i];
+      const Pfn young = cpu.frames[i];
+      cpu.frames[i - kFrameBatch] = young;
     }
     cpu.frame_count -= kFrameBatch;
   }
@@ -178,9 +191,7 @@ Pfn MachineCore::allocate_frame(Cpu& cpu, FrameKind kind, bool may_wait) {
       if (cpu.frame_count == 0) refill(cpu);
       if (cpu.frame_count != 0) {
         const Pfn pfn = cpu.frames[--cpu.frame_count];
-        Frame& f = frame(pfn);
-        f.kind.store(kind, env::relaxed);
-        f.refs.store(1, env::relaxed);
+        make_used(pfn, kind);
         cpu.count(Counter::pgalloc);
         return pfn;
       }
@@ -236,22 +247,24 @@ void MachineCore::release_slab_pages(Pfn head) {
 
 void* MachineCore::allocate_object(Cpu& cpu, SlabKind kind) {
   const auto k = static_cast<unsigned>(kind);
+  const auto out = [&](void* object) {
+    env::born(object, slabs_[k].object_bytes());
+    return object;
+  };
   {
     sync::SpinGuard guard(cpu.cache_lock);
-    if (cpu.magazine_count[k] != 0) return cpu.magazine[k][--cpu.magazine_count[k]];
+    if (cpu.magazine_count[k] != 0) return out(cpu.magazine[k][--cpu.magazine_count[k]]);
   }
-  if (void* object = slabs_[k].take(*this)) return object;
+  if (void* object = slabs_[k].take(*this)) return out(object);
   Pfn pfn = allocate_frame(cpu, FrameKind::slab, true);
   if (pfn == kNoPfn) {
     pfn = buddy_.allocate(0);  // the reserve
     if (pfn == kNoPfn) return nullptr;
-    frame(pfn).kind.store(FrameKind::slab, env::relaxed);
-    frame(pfn).refs.store(1, env::relaxed);
+    make_used(pfn, FrameKind::slab);
     cpu.count(Counter::pgalloc);
   }
-  std::byte* memory = object_memory(pfn);
-  __builtin_memset(memory, 0, kPageSize);  // objects: fresh slab memory is zero
-  return slabs_[k].add_page(*this, pfn);
+  env::object_zero(object_memory(pfn), kPageSize);
+  return out(slabs_[k].add_page(*this, pfn));
 }
 
 void MachineCore::cache_object(Cpu& cpu, SlabKind kind, void* object) {
@@ -265,6 +278,7 @@ void MachineCore::cache_object(Cpu& cpu, SlabKind kind, void* object) {
 
 void MachineCore::free_object(Cpu& cpu, SlabKind kind, void* object) {
   sync::SpinGuard guard(cpu.cache_lock);
+  env::died(object, slabs_[static_cast<unsigned>(kind)].object_bytes());
   cache_object(cpu, kind, object);
 }
 
@@ -273,15 +287,18 @@ void MachineCore::free_object(Cpu& cpu, SlabKind kind, void* object) {
 void MachineCore::release_bucket(Cpu& actor, Cpu& cpu, RetireBucket& bucket) {
   while (bucket.frames != kNoPfn) {
     const Pfn pfn = bucket.frames;
-    bucket.frames = frame(pfn).next;
+    const Pfn next = frame(pfn).next;
+    bucket.frames = next;
     make_free(pfn);
     actor.count(Counter::pgfree);
     cache_frame(cpu, pfn);
   }
   for (unsigned k = 0; k < kSlabKinds; ++k) {
     while (bucket.objects[k] != nullptr) {
-      void* object = bucket.objects[k];
-      bucket.objects[k] = static_cast<PoolLink*>(object)->next;
+      void* const object = bucket.objects[k];
+      void* const next = static_cast<PoolLink*>(object)->next;
+      bucket.objects[k] = next;
+      env::died(object, slabs_[k].object_bytes());
       cache_object(cpu, static_cast<SlabKind>(k), object);
     }
   }
@@ -300,7 +317,7 @@ void MachineCore::release_ripe(Cpu& actor, Cpu& cpu) {
 void MachineCore::retire(Cpu& cpu, RetireBatch& batch) {
   if (batch.count == 0) return;
   // Named fence: retire. The unlinking stores are visible before the epoch is read (sync/epoch.h).
-  env::full_fence(cpu.parked);
+  if (env::guard<Guard::fence_retire>()) env::full_fence(cpu.parked);
   bool full = false;
   {
     sync::SpinGuard guard(cpu.cache_lock);
@@ -314,14 +331,16 @@ void MachineCore::retire(Cpu& cpu, RetireBatch& batch) {
     while (batch.frames != kNoPfn) {
       const Pfn pfn = batch.frames;
       batch.frames = frame(pfn).next;
-      frame(pfn).next = b.frames;
+      const Pfn older = b.frames;
+      frame(pfn).next = older;
       b.frames = pfn;
     }
     for (unsigned k = 0; k < kSlabKinds; ++k) {
       while (batch.objects[k] != nullptr) {
         auto* object = static_cast<PoolLink*>(batch.objects[k]);
         batch.objects[k] = object->next;
-        object->next = b.objects[k];
+        void* const older = b.objects[k];
+        object->next = older;
         b.objects[k] = object;
       }
     }
@@ -337,7 +356,7 @@ void MachineCore::retire(Cpu& cpu, RetireBatch& batch) {
 bool MachineCore::try_advance(Cpu& cpu) {
   if (!epochs_.advance_lock.try_lock()) return false;
   const std::uint64_t epoch = epochs_.now();
-  env::heavy_fence();
+  if (env::guard<Guard::fence_heavy>()) env::heavy_fence();
   cpu.count(Counter::membarriers);
   bool all = true;
   const std::uint32_t limit = cpu_limit();

@@ -9,6 +9,10 @@
 #include "memory/slab.h"
 #include "sync/epoch.h"
 
+namespace faultpath::check {
+struct Inspect;
+}
+
 namespace faultpath::memory {
 
 class MachineCore {
@@ -80,6 +84,7 @@ class MachineCore {
   int fd() const { return region_.fd; }
 
  private:
+  friend struct ::faultpath::check::Inspect;  // the checker's laws at rest
   MachineCore(const MachineOptions& options, const env::Region& region);
 
   void refill(Cpu& cpu) FP_REQUIRES(cpu.cache_lock);
@@ -89,6 +94,20 @@ class MachineCore {
   void release_bucket(Cpu& actor, Cpu& cpu, RetireBucket& bucket) FP_REQUIRES(cpu.cache_lock);
   void release_ripe(Cpu& actor, Cpu& cpu);
   void drain(Cpu& cpu);
+  /// A frame out of the buddy allocator or a cache begins its life, which make_free() ends.
+  void make_used(Pfn pfn, FrameKind kind) {
+    frame(pfn).kind.store(kind, env::relaxed);
+    frame(pfn).refs.store(1, env::relaxed);
+    env::born(payload(pfn), env::kPayloadBytes);
+    env::born(object_memory(pfn), kPageSize);
+    env::lock_born(&frame(pfn).lock);
+  }
+  void note_death(Pfn pfn) const {
+    env::died(payload(pfn), env::kPayloadBytes);
+    env::died(object_memory(pfn), kPageSize);
+    // The lock's memory is never freed (B37); whoever takes it believes in a table that is gone.
+    env::lock_died(&frames_[pfn].lock);
+  }
   void make_free(Pfn pfn);
 
   env::Region region_;

@@ -18,27 +18,31 @@ void Slab::init(SlabKind kind, std::uint32_t object_bytes) {
 void Slab::link(MachineCore& core, Pfn pfn) {
   Frame& f = core.frame(pfn);
   f.prev = kNoPfn;
-  f.next = partial_;
-  if (partial_ != kNoPfn) core.frame(partial_).prev = pfn;
+  const Pfn first = partial_;
+  f.next = first;
+  if (first != kNoPfn) core.frame(first).prev = pfn;
   partial_ = pfn;
 }
 
 void Slab::unlink(MachineCore& core, Pfn pfn) {
   Frame& f = core.frame(pfn);
-  if (f.prev != kNoPfn) {
-    core.frame(f.prev).next = f.next;
+  const Pfn next = f.next;
+  const Pfn prev = f.prev;
+  if (prev != kNoPfn) {
+    core.frame(prev).next = next;
   } else {
-    partial_ = f.next;
+    partial_ = next;
   }
-  if (f.next != kNoPfn) core.frame(f.next).prev = f.prev;
+  if (next != kNoPfn) core.frame(next).prev = prev;
 }
 
 void* Slab::pop(MachineCore& core, Pfn pfn) {
   Frame& f = core.frame(pfn);
   auto* object = static_cast<PoolLink*>(f.owner.load(env::relaxed));
-  f.owner.store(object->next, env::relaxed);
+  void* const next = object->next;
+  f.owner.store(next, env::relaxed);
   ++f.occupied;
-  if (object->next == nullptr) unlink(core, pfn);
+  if (next == nullptr) unlink(core, pfn);
   return object;
 }
 
@@ -56,6 +60,7 @@ void* Slab::add_page(MachineCore& core, Pfn pfn) {
   for (std::uint32_t i = per_page_; i-- > 0;) {
     auto* object = reinterpret_cast<PoolLink*>(at + std::uint64_t{i} * bytes_);
     object->next = head;
+    env::died(object, bytes_);
     head = object;
   }
   f.owner.store(head, env::relaxed);

@@ -3,6 +3,10 @@
 
 #include "memory/frame.h"
 
+namespace faultpath::check {
+struct Inspect;
+}
+
 namespace faultpath::memory {
 
 class MachineCore;
@@ -15,7 +19,7 @@ inline constexpr unsigned kSlabKinds = static_cast<unsigned>(SlabKind::count);
 /// object is free or retired, or being taken out of its tree by the one writer: readers never look
 /// at it.
 struct PoolLink {
-  env::var<void*> next;
+  env::pool_var<void*> next;
 };
 
 /// One kind's slab. Fresh memory is zero; a reused object is as it was left, so that counts in it
@@ -23,12 +27,13 @@ struct PoolLink {
 /// front.
 class Slab {
  public:
+  Slab() { partial_ = kNoPfn; }
   void init(SlabKind kind, std::uint32_t object_bytes);
   /// A free object of a slab page that has one; null if a new page is needed (see add_page).
   void* take(MachineCore& core);
   void put(MachineCore& core, void* object);
   /// Makes the frame (owned by the caller, its memory zeroed) a page of this slab, and takes from
-  /// it.
+  /// it. Free objects are dead, the one that is returned is too: who hands it out notes its birth.
   void* add_page(MachineCore& core, Pfn pfn);
   /// Gives pages without objects back to the buddy allocator.
   void trim(MachineCore& core);
@@ -36,13 +41,14 @@ class Slab {
   std::uint32_t object_bytes() const { return bytes_; }
 
  private:
+  friend struct ::faultpath::check::Inspect;  // the checker's laws at rest
   void* pop(MachineCore& core, Pfn pfn) FP_REQUIRES(lock_);
   void link(MachineCore& core, Pfn pfn) FP_REQUIRES(lock_);
   void unlink(MachineCore& core, Pfn pfn) FP_REQUIRES(lock_);
 
   alignas(64) env::SpinLock lock_;
-  Pfn partial_ FP_GUARDED_BY(lock_) =
-      kNoPfn;  ///< pages with a free object, linked by next and prev
+  /// Pages with a free object, linked by next and prev.
+  env::var<Pfn> partial_ FP_GUARDED_BY(lock_){};
   env::atomic<std::uint32_t> pages_;
   std::uint32_t bytes_ = 0;
   std::uint32_t per_page_ = 0;

@@ -3,6 +3,7 @@
 #include <faultpath/soft_cpu.h>
 
 #include "base/assert.h"
+#include "base/guards.h"
 #include "fault/fault.h"
 #include "memory/machine_core.h"
 #include "mmu/walker.h"
@@ -128,7 +129,7 @@ Translated translate_range(Cpu& cpu, Mm& mm, Addr a, std::uint64_t bytes, Access
 Translated translate_nested(Cpu& cpu, Mm& mm, Addr a, std::uint64_t bytes, Access access) {
   const std::uint64_t before = cpu.section.load(env::relaxed);
   cpu.section.store(before | 1, env::relaxed);
-  env::full_fence(cpu.section);
+  if (env::guard<Guard::fence_nested_access>()) env::full_fence(cpu.section);
   Translated t;
   if (cpu.flush.posted.load(env::acquire) == cpu.flush.answered.load(env::relaxed)) {
     Addr fault_at = a;

@@ -1,6 +1,7 @@
 #include "pagetable/flush.h"
 
 #include "base/assert.h"
+#include "base/guards.h"
 #include "sync/spin_guard.h"
 
 namespace faultpath::pagetable {
@@ -10,8 +11,10 @@ using memory::MachineCore;
 
 namespace {
 
-constexpr int kAnswerSpins = 300;   ///< pauses before the heavy fence is paid for
-constexpr int kSectionSpins = 100;  ///< pauses between two yields while a section stays open
+/// Pauses before the heavy fence is paid for.
+constexpr int kAnswerSpins = env::per_world(300, 1);
+/// Every so often a wait for a section yields instead of pausing.
+constexpr int kSectionSpins = env::per_world(100, 1);
 
 // Posts the range; returns the generation to wait for.
 std::uint64_t post(Cpu& cpu, Addr start, Addr end) {
@@ -72,9 +75,9 @@ void flush_range(MachineCore& core, Cpu& self, const CpuSet& cpus, Addr start, A
   std::uint64_t wanted[memory::kMaxCpus];
   std::uint32_t targets[memory::kMaxCpus];
   std::uint32_t count = 0;
-  // Named fence: flush. The changed entries are visible before we look who is inside: a Cpu that
+  // Named fence: flush 1. The changed entries are visible before we look who is inside: a Cpu that
   // enters later (a full barrier in CpuSet::add) walks the new entries.
-  env::full_fence(self.parked);
+  if (env::guard<Guard::fence_flush_entries>()) env::full_fence(self.parked);
   cpus.for_each([&](std::uint32_t id) {
     if (id == self.id) return;
     targets[count] = id;
@@ -84,8 +87,8 @@ void flush_range(MachineCore& core, Cpu& self, const CpuSet& cpus, Addr start, A
   if (count == 0) return;
   self.count(Counter::flush_targets, count);
   const std::uint64_t began = env::now_ns();
-  // Named fence: flush. The requests are visible before `parked` and the sections are read.
-  env::full_fence(self.parked);
+  // Named fence: flush 2. The requests are visible before `parked` and the sections are read.
+  if (env::guard<Guard::fence_flush_requests>()) env::full_fence(self.parked);
 
   const auto drop_answered = [&] {
     std::uint32_t left = 0;
@@ -103,7 +106,7 @@ void flush_range(MachineCore& core, Cpu& self, const CpuSet& cpus, Addr start, A
     drop_answered();
   }
   if (count != 0) {
-    env::heavy_fence();
+    if (env::guard<Guard::fence_heavy>()) env::heavy_fence();
     self.count(Counter::membarriers);
     for (std::uint32_t i = 0; i < count; ++i) {
       Cpu& target = core.cpu(targets[i]);

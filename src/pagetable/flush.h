@@ -11,6 +11,7 @@
 // Cpu in an access section takes none, and one with interrupts off only tries.
 #pragma once
 
+#include "base/guards.h"
 #include "memory/cpu.h"
 #include "memory/machine_core.h"
 
@@ -57,24 +58,25 @@ void drop_translations(memory::Cpu& cpu, Addr start, Addr end);
 void answer_flush(memory::Cpu& cpu);
 
 /// The owner leaves guest code (enters the engine, goes idle): flushes count as answered from here.
-inline void park_cpu(memory::Cpu& cpu) {
+inline void park_cpu(memory::Cpu& cpu, env::Site site = env::Site::current()) {
   // Before `parked`: from the moment flushers stop waiting, a signal handler's access is diverted.
-  cpu.section.store(cpu.section.load(env::relaxed) | detail::kInEngine, env::relaxed);
+  cpu.section.store(cpu.section.load(env::relaxed, site) | detail::kInEngine, env::relaxed, site);
   // Release: a flusher that sees the Cpu parked sees its accesses as done.
-  cpu.parked.store(1, env::release);
+  cpu.parked.store(1, env::release, site);
 }
 /// The owner goes back to guest code.
-inline void unpark_cpu(memory::Cpu& cpu) {
-  cpu.parked.store(0, env::relaxed);
+inline void unpark_cpu(memory::Cpu& cpu, env::Site site = env::Site::current()) {
+  cpu.parked.store(0, env::relaxed, site);
   // Named fence: unpark. A flusher either sees `parked` clear, and waits for an answer, or posted
   // its request before this fence, and it is seen here.
-  env::full_fence(cpu.parked);
-  if (FP_UNLIKELY(cpu.flush.posted.load(env::acquire) != cpu.flush.answered.load(env::relaxed))) {
+  if (env::guard<Guard::fence_unpark>()) env::full_fence(cpu.parked, site);
+  if (FP_UNLIKELY(cpu.flush.posted.load(env::acquire, site) !=
+                  cpu.flush.answered.load(env::relaxed, site))) {
     answer_flush(cpu);
   }
   // Last: until the requests seen above are answered, a handler may not use the TLB.
   env::signal_fence();
-  cpu.section.store(cpu.section.load(env::relaxed) & ~detail::kInEngine, env::relaxed);
+  cpu.section.store(cpu.section.load(env::relaxed, site) & ~detail::kInEngine, env::relaxed, site);
 }
 
 /// An interrupts-off section, for `spf` alone: flushers and grace periods wait for it; inside it
@@ -82,17 +84,19 @@ inline void unpark_cpu(memory::Cpu& cpu) {
 /// around it.
 class InterruptsOff {
  public:
-  explicit InterruptsOff(memory::Cpu& cpu) : cpu_(cpu), before_(cpu.section.load(env::relaxed)) {
-    cpu_.section.store(before_ | 1, env::relaxed);
-    env::full_fence(cpu_.section);
+  explicit InterruptsOff(memory::Cpu& cpu, env::Site site = env::Site::current())
+      : cpu_(cpu), before_(cpu.section.load(env::relaxed, site)), site_(site) {
+    cpu_.section.store(before_ | 1, env::relaxed, site);
+    if (env::guard<Guard::fence_interrupts_off>()) env::full_fence(cpu_.section, site);
   }
-  ~InterruptsOff() { detail::close_section(cpu_, before_); }
+  ~InterruptsOff() { detail::close_section(cpu_, before_, site_); }
   InterruptsOff(const InterruptsOff&) = delete;
   InterruptsOff& operator=(const InterruptsOff&) = delete;
 
  private:
   memory::Cpu& cpu_;
   std::uint64_t before_;
+  [[no_unique_address]] env::Site site_;
 };
 
 }  // namespace faultpath::pagetable

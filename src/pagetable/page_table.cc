@@ -13,8 +13,7 @@ Table PageTable::make_table(Cpu& cpu, unsigned level) {
   const Pfn pfn = core_->allocate_frame(cpu, FrameKind::table, true);
   if (pfn == kNoPfn) return {};
   Table t = table(pfn);
-  // objects: the table is private until it is linked
-  __builtin_memset(static_cast<void*>(t.entries), 0, kEntries * sizeof(Entry));  // objects:
+  env::object_zero(t.entries, kEntries * sizeof(Entry));  // private until it is linked
   t.meta->level = static_cast<std::uint8_t>(level);
   t.meta->occupied = 0;
   t.meta->dead.store(0, env::relaxed);

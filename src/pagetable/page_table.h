@@ -113,8 +113,8 @@ class PageTable {
 
 /// Replaces an entry whatever the walker does to its accessed and dirty bits; returns what was
 /// there. The table's lock is held.
-inline Pte exchange_entry(Entry& entry, Pte to) {
-  return Pte(entry.exchange(to.word(), env::acq_rel));
+inline Pte exchange_entry(Entry& entry, Pte to, env::Site site = env::Site::current()) {
+  return Pte(entry.exchange(to.word(), env::acq_rel, site));
 }
 
 }  // namespace faultpath::pagetable

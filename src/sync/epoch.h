@@ -14,6 +14,7 @@
 // longer, and it cannot have found anything before its fence.
 #pragma once
 
+#include "base/guards.h"
 #include "env.h"
 
 namespace faultpath::sync {
@@ -27,14 +28,14 @@ struct EpochSlot {
 class EpochDomain {
  public:
   /// Enters a section. May be nested; a signal handler may enter inside its outer frame's.
-  void enter(EpochSlot& slot) {
+  void enter(EpochSlot& slot, env::Site site = env::Site::current()) {
     if (slot.depth++ != 0) return;
-    slot.word.store(global_.load(env::relaxed) * 2 + 1, env::relaxed);
+    slot.word.store(global_.load(env::relaxed, site) * 2 + 1, env::relaxed, site);
     // Named fence: epoch entry. The slot is visible before the first load of the section.
-    env::full_fence(slot.word);
+    if (env::guard<Guard::fence_epoch_entry>()) env::full_fence(slot.word, site);
   }
-  void leave(EpochSlot& slot) {
-    if (--slot.depth == 0) slot.word.store(0, env::release);
+  void leave(EpochSlot& slot, env::Site site = env::Site::current()) {
+    if (--slot.depth == 0) slot.word.store(0, env::release, site);
   }
   std::uint64_t now() const { return global_.load(env::acquire); }
 
@@ -57,16 +58,18 @@ class EpochDomain {
 /// Scope of an epoch section.
 class EpochSection {
  public:
-  EpochSection(EpochDomain& domain, EpochSlot& slot) : domain_(domain), slot_(slot) {
-    domain_.enter(slot_);
+  EpochSection(EpochDomain& domain, EpochSlot& slot, env::Site site = env::Site::current())
+      : domain_(domain), slot_(slot), site_(site) {
+    domain_.enter(slot_, site_);
   }
-  ~EpochSection() { domain_.leave(slot_); }
+  ~EpochSection() { domain_.leave(slot_, site_); }
   EpochSection(const EpochSection&) = delete;
   EpochSection& operator=(const EpochSection&) = delete;
 
  private:
   EpochDomain& domain_;
   EpochSlot& slot_;
+  [[no_unique_address]] env::Site site_;
 };
 
 }  // namespace faultpath::sync

@@ -9,12 +9,12 @@ namespace {
 
 // Spinning backs off: a waiter that looks at the word all the time takes its cache line from the
 // holder, who then needs longer. Rounds double their pauses up to a limit.
-constexpr unsigned kSpinRounds = 12;      // before the queue
-constexpr unsigned kHeadSpinRounds = 12;  // of the head of the queue, each time it is woken
-constexpr unsigned kLongestBackoff = 64;  // pauses
+constexpr unsigned kSpinRounds = env::per_world(12, 1);      // before the queue
+constexpr unsigned kHeadSpinRounds = env::per_world(12, 1);  // of its head, each time it is woken
+constexpr unsigned kLongestBackoff = 64;                     // pauses
 
 void back_off(unsigned round) noexcept {
-  const unsigned pauses = round < 6 ? 1u << round : kLongestBackoff;
+  const unsigned pauses = env::per_world(round < 6 ? 1u << round : kLongestBackoff, 1u);
   for (unsigned i = 0; i < pauses; ++i) env::pause();
 }
 

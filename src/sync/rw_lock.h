@@ -65,44 +65,55 @@ class FP_CAPABILITY("rwlock") RwLock {
   RwLock(const RwLock&) = delete;
   RwLock& operator=(const RwLock&) = delete;
 
-  FP_ALWAYS_INLINE Wait lock_read() noexcept FP_ACQUIRE_SHARED() {
-    const std::uint64_t seen = state_.fetch_add(kReader, env::acquire);
+  FP_ALWAYS_INLINE Wait lock_read(env::Site site = env::Site::current()) noexcept
+      FP_ACQUIRE_SHARED() {
+    const std::uint64_t seen = state_.fetch_add(kReader, env::acquire, site);
     if (FP_LIKELY((seen & kNotFast) == 0)) return {};
     return lock_read_slow(seen);
   }
 
-  FP_ALWAYS_INLINE void unlock_read() noexcept FP_RELEASE_SHARED() { drop_reader(env::release); }
+  FP_ALWAYS_INLINE void unlock_read(env::Site site = env::Site::current()) noexcept
+      FP_RELEASE_SHARED() {
+    drop_reader(env::release, site);
+  }
 
-  FP_ALWAYS_INLINE Wait lock_write() noexcept FP_ACQUIRE() {
+  FP_ALWAYS_INLINE Wait lock_write(env::Site site = env::Site::current()) noexcept FP_ACQUIRE() {
     std::uint64_t seen = 0;
-    if (FP_LIKELY(state_.compare_exchange(seen, kWriter, env::acquire, env::relaxed))) return {};
+    if (FP_LIKELY(state_.compare_exchange(seen, kWriter, env::acquire, env::relaxed, site))) {
+      return {};
+    }
     return lock_write_slow();
   }
 
-  FP_ALWAYS_INLINE void unlock_write() noexcept FP_RELEASE() {
-    const std::uint64_t seen = state_.fetch_sub(kWriter, env::release);
+  FP_ALWAYS_INLINE void unlock_write(env::Site site = env::Site::current()) noexcept FP_RELEASE() {
+    const std::uint64_t seen = state_.fetch_sub(kWriter, env::release, site);
     if (FP_UNLIKELY((seen & (kWaiters | kAwake)) == kWaiters)) wake_head(false);
   }
 
   /// Never waits, and never passes a queue.
-  FP_ALWAYS_INLINE bool try_lock_read() noexcept FP_TSA(try_acquire_shared_capability(true)) {
-    std::uint64_t seen = state_.load(env::relaxed);
+  FP_ALWAYS_INLINE bool try_lock_read(env::Site site = env::Site::current()) noexcept
+      FP_TSA(try_acquire_shared_capability(true)) {
+    std::uint64_t seen = state_.load(env::relaxed, site);
     while ((seen & kNotFast) == 0) {
-      if (state_.compare_exchange(seen, seen + kReader, env::acquire, env::relaxed)) return true;
+      if (state_.compare_exchange(seen, seen + kReader, env::acquire, env::relaxed, site)) {
+        return true;
+      }
     }
     return false;
   }
 
-  FP_ALWAYS_INLINE bool try_lock_write() noexcept FP_TRY_ACQUIRE(true) {
+  FP_ALWAYS_INLINE bool try_lock_write(env::Site site = env::Site::current()) noexcept
+      FP_TRY_ACQUIRE(true) {
     std::uint64_t seen = 0;
-    return state_.load(env::relaxed) == 0 &&
-           state_.compare_exchange(seen, kWriter, env::acquire, env::relaxed);
+    return state_.load(env::relaxed, site) == 0 &&
+           state_.compare_exchange(seen, kWriter, env::acquire, env::relaxed, site);
   }
 
   /// The writer becomes a reader; no other writer gets in between. Readers at the head of the queue
   /// are woken.
-  FP_ALWAYS_INLINE void downgrade() noexcept FP_RELEASE() FP_ACQUIRE_SHARED() {
-    const std::uint64_t seen = state_.fetch_add(kReader - kWriter, env::release);
+  FP_ALWAYS_INLINE void downgrade(env::Site site = env::Site::current()) noexcept FP_RELEASE()
+      FP_ACQUIRE_SHARED() {
+    const std::uint64_t seen = state_.fetch_add(kReader - kWriter, env::release, site);
     if (FP_UNLIKELY((seen & (kWaiters | kAwake)) == kWaiters)) wake_head(true);
   }
 
@@ -126,8 +137,9 @@ class FP_CAPABILITY("rwlock") RwLock {
   enum class Kind : std::uint8_t { reader, writer };
   struct Waiter;
 
-  FP_ALWAYS_INLINE void drop_reader(env::Order order) noexcept {
-    const std::uint64_t left = state_.fetch_sub(kReader, order) - kReader;
+  FP_ALWAYS_INLINE void drop_reader(env::Order order,
+                                    env::Site site = env::Site::current()) noexcept {
+    const std::uint64_t left = state_.fetch_sub(kReader, order, site) - kReader;
     if (FP_UNLIKELY((left & ~kHandoff) == kWaiters)) wake_head(false);
   }
 

@@ -37,40 +37,48 @@ class SeqCount {
   SeqCount& operator=(const SeqCount&) = delete;
 
   /// The count before the fields are read. Odd: a writer is at work.
-  FP_ALWAYS_INLINE std::uint64_t read_begin() const noexcept { return count_.load(env::acquire); }
+  FP_ALWAYS_INLINE std::uint64_t read_begin(env::Site site = env::Site::current()) const noexcept {
+    return count_.load(env::acquire, site);
+  }
 
   /// Whether a write began or ended since `seen` was read. Fields loaded (acquire) between the two
   /// belong together if not and `seen` is even.
-  FP_ALWAYS_INLINE bool changed(std::uint64_t seen) const noexcept {
-    return count_.load(env::relaxed) != seen;
+  FP_ALWAYS_INLINE bool changed(std::uint64_t seen,
+                                env::Site site = env::Site::current()) const noexcept {
+    return count_.load(env::relaxed, site) != seen;
   }
 
   /// `seen` is even and has not changed: what was read in between may be used.
-  FP_ALWAYS_INLINE bool stable_even(std::uint64_t seen) const noexcept {
-    return (seen & 1) == 0 && !changed(seen);
+  FP_ALWAYS_INLINE bool stable_even(std::uint64_t seen,
+                                    env::Site site = env::Site::current()) const noexcept {
+    return (seen & 1) == 0 && !changed(seen, site);
   }
 
   /// A writer is at work. The writer's own lock makes the answer exact; for others it is a hint.
-  FP_ALWAYS_INLINE bool is_marked() const noexcept { return (count_.load(env::acquire) & 1) != 0; }
-
-  /// One writer at a time: the caller holds the lock that says so.
-  FP_ALWAYS_INLINE void begin_write() noexcept {
-    const std::uint64_t count = count_.load(env::relaxed);
-    check((count & 1) == 0);
-    // Relaxed: the release stores of the fields carry it along (see above).
-    count_.store(count + 1, env::relaxed);
+  FP_ALWAYS_INLINE bool is_marked(env::Site site = env::Site::current()) const noexcept {
+    return (count_.load(env::acquire, site) & 1) != 0;
   }
 
-  FP_ALWAYS_INLINE void end_write() noexcept {
-    const std::uint64_t count = count_.load(env::relaxed);
+  /// One writer at a time: the caller holds the lock that says so.
+  FP_ALWAYS_INLINE void begin_write(env::Site site = env::Site::current()) noexcept {
+    const std::uint64_t count = count_.load(env::relaxed, site);
+    check((count & 1) == 0);
+    // Relaxed: the release stores of the fields carry it along (see above).
+    count_.store(count + 1, env::relaxed, site);
+  }
+
+  FP_ALWAYS_INLINE void end_write(env::Site site = env::Site::current()) noexcept {
+    const std::uint64_t count = count_.load(env::relaxed, site);
     check((count & 1) == 1);
-    count_.store(count + 1, env::release);
+    count_.store(count + 1, env::release, site);
   }
 
  private:
   FP_ALWAYS_INLINE static void check([[maybe_unused]] bool right) noexcept {
 #if defined(FAULTPATH_ASSERTS) && FAULTPATH_ASSERTS
-    if (FP_UNLIKELY(!right)) __builtin_trap();
+    if (FP_UNLIKELY(!right)) {
+      env::assertion_failed("one writer of a sequence count at a time", __FILE__, __LINE__);
+    }
 #endif
   }
 

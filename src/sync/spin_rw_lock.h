@@ -29,34 +29,40 @@ class FP_CAPABILITY("spinrwlock") SpinRwLock {
   SpinRwLock(const SpinRwLock&) = delete;
   SpinRwLock& operator=(const SpinRwLock&) = delete;
 
-  FP_ALWAYS_INLINE void lock_read() noexcept FP_ACQUIRE_SHARED() {
-    if (FP_LIKELY((word_.fetch_add(kReader, env::acquire) & kShut) == 0)) return;
-    word_.fetch_sub(kReader, env::relaxed);
+  FP_ALWAYS_INLINE void lock_read(env::Site site = env::Site::current()) noexcept
+      FP_ACQUIRE_SHARED() {
+    if (FP_LIKELY((word_.fetch_add(kReader, env::acquire, site) & kShut) == 0)) return;
+    word_.fetch_sub(kReader, env::relaxed, site);
     lock_read_slow();
   }
-  FP_ALWAYS_INLINE bool try_lock_read() noexcept FP_TSA(try_acquire_shared_capability(true)) {
-    std::uint32_t seen = word_.load(env::relaxed);
+  FP_ALWAYS_INLINE bool try_lock_read(env::Site site = env::Site::current()) noexcept
+      FP_TSA(try_acquire_shared_capability(true)) {
+    std::uint32_t seen = word_.load(env::relaxed, site);
     while ((seen & kShut) == 0) {
-      if (word_.compare_exchange(seen, seen + kReader, env::acquire, env::relaxed)) return true;
+      if (word_.compare_exchange(seen, seen + kReader, env::acquire, env::relaxed, site)) {
+        return true;
+      }
     }
     return false;
   }
-  FP_ALWAYS_INLINE void unlock_read() noexcept FP_RELEASE_SHARED() {
-    word_.fetch_sub(kReader, env::release);
+  FP_ALWAYS_INLINE void unlock_read(env::Site site = env::Site::current()) noexcept
+      FP_RELEASE_SHARED() {
+    word_.fetch_sub(kReader, env::release, site);
   }
 
-  FP_ALWAYS_INLINE void lock_write() noexcept FP_ACQUIRE() {
+  FP_ALWAYS_INLINE void lock_write(env::Site site = env::Site::current()) noexcept FP_ACQUIRE() {
     std::uint32_t free = 0;
-    if (FP_LIKELY(word_.compare_exchange(free, kWriter, env::acquire, env::relaxed))) return;
+    if (FP_LIKELY(word_.compare_exchange(free, kWriter, env::acquire, env::relaxed, site))) return;
     lock_write_slow();
   }
-  FP_ALWAYS_INLINE bool try_lock_write() noexcept FP_TRY_ACQUIRE(true) {
+  FP_ALWAYS_INLINE bool try_lock_write(env::Site site = env::Site::current()) noexcept
+      FP_TRY_ACQUIRE(true) {
     std::uint32_t free = 0;
-    return word_.load(env::relaxed) == 0 &&
-           word_.compare_exchange(free, kWriter, env::acquire, env::relaxed);
+    return word_.load(env::relaxed, site) == 0 &&
+           word_.compare_exchange(free, kWriter, env::acquire, env::relaxed, site);
   }
-  FP_ALWAYS_INLINE void unlock_write() noexcept FP_RELEASE() {
-    word_.fetch_sub(kWriter, env::release);
+  FP_ALWAYS_INLINE void unlock_write(env::Site site = env::Site::current()) noexcept FP_RELEASE() {
+    word_.fetch_sub(kWriter, env::release, site);
   }
 
   /// For assertions only: somebody holds it, or is just trying to.
@@ -68,8 +74,10 @@ class FP_CAPABILITY("spinrwlock") SpinRwLock {
   static constexpr std::uint32_t kDoor = 2;
   static constexpr std::uint32_t kReader = 4;
   static constexpr std::uint32_t kShut = kWriter | kDoor;
-  static constexpr unsigned kRoundsBeforeTicket = 100;
-  static constexpr unsigned kRoundsBeforeYield = 200;  // the holder may have been descheduled
+  static constexpr unsigned kRoundsBeforeTicket = env::per_world(100, 1);
+  // The holder may have been descheduled. Only another thread's write ends a wait here, so in the
+  // simulated world every round yields.
+  static constexpr unsigned kRoundsBeforeYield = env::per_world(200, 1);
 
   static void relax(unsigned round) noexcept {
     if (round % kRoundsBeforeYield != kRoundsBeforeYield - 1) {

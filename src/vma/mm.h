@@ -57,33 +57,37 @@ class Mm {
   env::atomic<std::uint32_t> users;
 
   // --- the mmap lock with its statistics ------------------------------------------------------
-  void lock_read(Cpu& cpu) FP_ACQUIRE_SHARED(mmap_lock) {
-    const sync::Wait w = mmap_lock.lock_read();
+  void lock_read(Cpu& cpu, env::Site site = env::Site::current()) FP_ACQUIRE_SHARED(mmap_lock) {
+    const sync::Wait w = mmap_lock.lock_read(site);
     cpu.count(Counter::mmap_lock_read);
     if (FP_UNLIKELY(w.contended)) {
       cpu.count(Counter::mmap_lock_read_waits);
       cpu.count(Counter::mmap_lock_read_wait_ns, w.wait_ns);
     }
   }
-  void unlock_read() FP_RELEASE_SHARED(mmap_lock) { mmap_lock.unlock_read(); }
-  void lock_write(Cpu& cpu) FP_ACQUIRE(mmap_lock) {
-    const sync::Wait w = mmap_lock.lock_write();
+  void unlock_read(env::Site site = env::Site::current()) FP_RELEASE_SHARED(mmap_lock) {
+    mmap_lock.unlock_read(site);
+  }
+  void lock_write(Cpu& cpu, env::Site site = env::Site::current()) FP_ACQUIRE(mmap_lock) {
+    const sync::Wait w = mmap_lock.lock_write(site);
     cpu.count(Counter::mmap_lock_write);
     if (FP_UNLIKELY(w.contended)) {
       cpu.count(Counter::mmap_lock_write_waits);
       cpu.count(Counter::mmap_lock_write_wait_ns, w.wait_ns);
     }
   }
-  void unlock_write() FP_RELEASE(mmap_lock) { mmap_lock.unlock_write(); }
+  void unlock_write(env::Site site = env::Site::current()) FP_RELEASE(mmap_lock) {
+    mmap_lock.unlock_write(site);
+  }
 
   // --- marks ----------------------------------------------------------------------------------
   /// From before the first change of the VMA, or of an entry under it by an operation that excludes
   /// faults, until after the flush. Marking twice is harmless for the caller.
-  void mark(Vma& v) FP_REQUIRES(mmap_lock) {
-    if (marks && !v.sequence.is_marked()) v.sequence.begin_write();
+  void mark(Vma& v, env::Site site = env::Site::current()) FP_REQUIRES(mmap_lock) {
+    if (marks && !v.sequence.is_marked(site)) v.sequence.begin_write(site);
   }
-  void unmark(Vma& v) FP_REQUIRES(mmap_lock) {
-    if (marks && v.sequence.is_marked()) v.sequence.end_write();
+  void unmark(Vma& v, env::Site site = env::Site::current()) FP_REQUIRES(mmap_lock) {
+    if (marks && v.sequence.is_marked(site)) v.sequence.end_write(site);
   }
 
   // --- VMAs -----------------------------------------------------------------------------------
@@ -118,25 +122,37 @@ struct NodeSource {
 /// Scopes of the mmap lock.
 class FP_SCOPED_CAPABILITY ReadLock {
  public:
-  ReadLock(Mm& mm, Cpu& cpu) FP_ACQUIRE_SHARED(mm.mmap_lock) : mm_(mm) { mm_.lock_read(cpu); }
-  ~ReadLock() FP_RELEASE() { mm_.unlock_read(); }
+  ReadLock(Mm& mm, Cpu& cpu, env::Site site = env::Site::current()) FP_ACQUIRE_SHARED(mm.mmap_lock)
+      : mm_(mm), site_(site) {
+    mm_.lock_read(cpu, site);
+  }
+  ~ReadLock() FP_RELEASE() { mm_.unlock_read(site_); }
   ReadLock(const ReadLock&) = delete;
   ReadLock& operator=(const ReadLock&) = delete;
 
  private:
   Mm& mm_;
+  [[no_unique_address]] env::Site site_;
 };
 class FP_SCOPED_CAPABILITY WriteLock {
  public:
-  WriteLock(Mm& mm, Cpu& cpu) FP_ACQUIRE(mm.mmap_lock) : mm_(mm) { mm_.lock_write(cpu); }
-  ~WriteLock() FP_RELEASE() { mm_.unlock_write(); }
+  WriteLock(Mm& mm, Cpu& cpu, env::Site site = env::Site::current()) FP_ACQUIRE(mm.mmap_lock)
+      : mm_(mm), site_(site) {
+    mm_.lock_write(cpu, site);
+  }
+  ~WriteLock() FP_RELEASE() { mm_.unlock_write(site_); }
   WriteLock(const WriteLock&) = delete;
   WriteLock& operator=(const WriteLock&) = delete;
 
  private:
   Mm& mm_;
+  [[no_unique_address]] env::Site site_;
 };
 
-inline void Vma::assert_writable() const { FP_ASSERT(!mm->marks || sequence.is_marked()); }
+inline void Vma::assert_writable() const {
+#if FAULTPATH_ASSERTS
+  if (mm->marks && !sequence.is_marked()) env::unmarked_write();
+#endif
+}
 
 }  // namespace faultpath::vma

@@ -54,6 +54,10 @@
 
 #include "env.h"
 
+namespace faultpath::check {
+struct Inspect;
+}
+
 namespace faultpath::vma {
 
 class Vma;
@@ -79,11 +83,11 @@ inline constexpr unsigned kTreeMaxLevels = 16;
 /// it, and the largest gap between neighbouring slots both in it. The gap between two neighbouring
 /// entries is the difference of their bounds, and is kept nowhere.
 struct TreeNode {
-  env::var<void*> pool_link;      ///< the pool's own, once the node is its again
-  env::var<TreeNode*> edit_link;  ///< the writer's: chains nodes to retire, and spare nodes
-  env::var<std::uint64_t> stamp;  ///< the writer's: which edit of the tree made the node
-  env::var<std::uint32_t> level;  ///< 0: a leaf
-  env::var<std::uint32_t> count;  ///< entries in use, the first `count`
+  env::pool_var<void*> pool_link;  ///< the pool's own, once the node is its again
+  env::var<TreeNode*> edit_link;   ///< the writer's: chains nodes to retire, and spare nodes
+  env::var<std::uint64_t> stamp;   ///< the writer's: which edit of the tree made the node
+  env::var<std::uint32_t> level;   ///< 0: a leaf
+  env::var<std::uint32_t> count;   ///< entries in use, the first `count`
   env::var<Addr> high[kTreeFanout];
   env::var<Addr> low[kTreeFanout];
   env::var<void*> item[kTreeFanout];         ///< Vma* in a leaf, else TreeNode*
@@ -141,6 +145,7 @@ class TreeView {
   bool check(const char** why) const;
 
  private:
+  friend struct ::faultpath::check::Inspect;  // the checker's laws at rest
   template <class Fn>
   static bool walk(const TreeNode* node, Addr from, Addr to, Fn& fn) {
     const std::uint32_t count = node->count;

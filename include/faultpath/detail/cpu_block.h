@@ -36,7 +36,7 @@ struct TlbEntry {
 };
 
 inline constexpr Addr kNoTag = ~Addr{0};
-inline constexpr std::size_t kTlbEntries = 256;
+inline constexpr std::size_t kTlbEntries = env::per_world<std::size_t>(256, 16);
 
 /// Bit of `section`: the owner is in the engine, or in no space. Then flushers do not wait for it,
 /// so a signal handler's access must not take the inlined path: it opens its section with a full
@@ -63,17 +63,18 @@ FP_ALWAYS_INLINE TlbEntry& tlb_slot(CpuBlock& b, Addr a) {
 
 /// Opens an access section; the result goes to close_section. A nested open (a signal handler
 /// inside an open section) leaves the counter odd, and its close leaves it odd too.
-FP_ALWAYS_INLINE std::uint64_t open_section(CpuBlock& b) {
-  const std::uint64_t before = b.section.load(env::relaxed);
-  env::store_then_light_fence(b.section, before | 1);
+FP_ALWAYS_INLINE std::uint64_t open_section(CpuBlock& b, env::Site site = env::Site::current()) {
+  const std::uint64_t before = b.section.load(env::relaxed, site);
+  env::store_then_light_fence(b.section, before | 1, site);
   return before;
 }
 /// May the inlined path go on in a section opened on `before`?
 FP_ALWAYS_INLINE bool inline_allowed(const CpuBlock& b, std::uint64_t before) {
   return FP_LIKELY((before & kInEngine) == 0 && b.attention.load(env::acquire) == 0);
 }
-FP_ALWAYS_INLINE void close_section(CpuBlock& b, std::uint64_t before) {
-  b.section.store(before + ((~before & 1) << 1), env::release);
+FP_ALWAYS_INLINE void close_section(CpuBlock& b, std::uint64_t before,
+                                    env::Site site = env::Site::current()) {
+  b.section.store(before + ((~before & 1) << 1), env::release, site);
 }
 
 /// Does the access need nothing but the TLB entry? Aligned, same page, right granted.

@@ -23,51 +23,58 @@ namespace faultpath::env {
 
 template <class T>
 using var = T;
+template <class T>
+using pool_var = var<T>;
 
 template <auto G>
 constexpr bool guard() noexcept {
   return true;
 }
 
-inline void yield() noexcept { faultpath_bare_yield(); }
+/// pause() for loops with a bound, yield() for those that wait for another thread's write.
+inline void yield(Site = Site::current()) noexcept { faultpath_bare_yield(); }
 inline std::uint64_t now_ns() noexcept { return faultpath_bare_now_ns(); }
 
-FP_ALWAYS_INLINE void store_then_light_fence(atomic<std::uint64_t>& word,
-                                             std::uint64_t value) noexcept {
+FP_ALWAYS_INLINE void store_then_light_fence(atomic<std::uint64_t>& word, std::uint64_t value,
+                                             Site = Site::current()) noexcept {
   word.store(value, relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 FP_ALWAYS_INLINE void signal_fence() noexcept {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
-inline void heavy_fence() noexcept { faultpath_bare_heavy_fence(); }
+inline void heavy_fence(Site = Site::current()) noexcept { faultpath_bare_heavy_fence(); }
 inline bool heavy_fence_available() noexcept { return faultpath_bare_heavy_fence_available() != 0; }
 template <class T>
-FP_ALWAYS_INLINE void full_fence(atomic<T>&) noexcept {
+FP_ALWAYS_INLINE void full_fence(atomic<T>&, Site = Site::current()) noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-inline void park(atomic<std::uint32_t>& word, std::uint32_t expected,
-                 std::uint64_t timeout_ns) noexcept {
+inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns,
+                 Site = Site::current()) noexcept {
   faultpath_bare_park(&word, expected, timeout_ns);
 }
-inline void unpark_one(atomic<std::uint32_t>& word) noexcept { faultpath_bare_unpark(&word, 0); }
-inline void unpark_all(atomic<std::uint32_t>& word) noexcept { faultpath_bare_unpark(&word, 1); }
+inline void unpark_one(atomic<std::uint32_t>& word, Site = Site::current()) noexcept {
+  faultpath_bare_unpark(&word, 0);
+}
+inline void unpark_all(atomic<std::uint32_t>& word, Site = Site::current()) noexcept {
+  faultpath_bare_unpark(&word, 1);
+}
 
 class FP_CAPABILITY("spinlock") SpinLock {
  public:
   constexpr SpinLock() noexcept = default;
   SpinLock(const SpinLock&) = delete;
   SpinLock& operator=(const SpinLock&) = delete;
-  void lock() noexcept FP_ACQUIRE() {
+  void lock(Site = Site::current()) noexcept FP_ACQUIRE() {
     while (word_.exchange(1, acquire) != 0) {
       while (word_.load(relaxed) != 0) pause();
     }
   }
-  bool try_lock() noexcept FP_TRY_ACQUIRE(true) {
+  bool try_lock(Site = Site::current()) noexcept FP_TRY_ACQUIRE(true) {
     return word_.load(relaxed) == 0 && word_.exchange(1, acquire) == 0;
   }
-  void unlock() noexcept FP_RELEASE() { word_.store(0, release); }
+  void unlock(Site = Site::current()) noexcept FP_RELEASE() { word_.store(0, release); }
   bool is_locked() const noexcept { return word_.load(relaxed) != 0; }
 
  private:

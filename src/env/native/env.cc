@@ -14,7 +14,7 @@
 
 namespace faultpath::env {
 
-void yield() noexcept { sched_yield(); }
+void yield(Site) noexcept { sched_yield(); }
 
 std::uint64_t now_ns() noexcept {
   timespec t{};
@@ -27,7 +27,7 @@ bool heavy_fence_available() noexcept {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-void heavy_fence() noexcept {
+void heavy_fence(Site) noexcept {
 #if FP_ENV_TSAN
   // The light half is a sequentially consistent read-modify-write in this build: a full barrier on
   // this side is its equal.
@@ -47,7 +47,8 @@ std::uint32_t* futex_word(atomic<std::uint32_t>& word) {
 }
 }  // namespace
 
-void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) noexcept {
+void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns,
+          Site) noexcept {
   timespec t{};
   t.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000u);
   t.tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000u);
@@ -55,11 +56,11 @@ void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t tim
           nullptr, 0);
 }
 
-void unpark_one(atomic<std::uint32_t>& word) noexcept {
+void unpark_one(atomic<std::uint32_t>& word, Site) noexcept {
   syscall(SYS_futex, futex_word(word), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-void unpark_all(atomic<std::uint32_t>& word) noexcept {
+void unpark_all(atomic<std::uint32_t>& word, Site) noexcept {
   syscall(SYS_futex, futex_word(word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 

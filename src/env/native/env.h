@@ -10,6 +10,9 @@
 //   light/heavy fence   the asymmetric pair, and full_fence
 //   guard<G>()          is the guard G in force? always, here: it folds to `true`
 //   payload_*, guest_*  the only ways to touch a frame's payload
+//   born, died          lifetimes of frames and objects, noted for the checker
+//   per_world           a bound that is smaller in the simulated world
+//   Site                where in the sources: the last parameter of all that a report may name
 //   map_region          memory for frames and for the engine's tables
 //
 // This header is installed with the library (public headers inline the TLB hit), so it compiles as
@@ -36,6 +39,9 @@ namespace faultpath::env {
 /// A shared plain field. Plain natively; the simulated world records every access.
 template <class T>
 using var = T;
+/// A word of a pool's objects that the pool may touch while the object is free.
+template <class T>
+using pool_var = var<T>;
 
 /// In force natively, whatever G; the simulated world can switch guards off one by one.
 template <auto G>
@@ -43,8 +49,10 @@ constexpr bool guard() noexcept {
   return true;
 }
 
-/// Gives the processor away for a moment.
-void yield() noexcept;
+/// Gives the processor away for a moment. For loops that go on until another thread has written a
+/// word that this one has read: the simulated world lets it wait for that write. pause() is for
+/// loops with a bound, which may go on without.
+void yield(Site = Site::current()) noexcept;
 /// Nanoseconds of a clock that never goes back.
 std::uint64_t now_ns() noexcept;
 
@@ -57,8 +65,8 @@ std::uint64_t now_ns() noexcept;
 // light half is a read-modify-write of the stored word.
 
 /// `word = value` followed by the light half of the pair.
-FP_ALWAYS_INLINE void store_then_light_fence(atomic<std::uint64_t>& word,
-                                             std::uint64_t value) noexcept {
+FP_ALWAYS_INLINE void store_then_light_fence(atomic<std::uint64_t>& word, std::uint64_t value,
+                                             Site = Site::current()) noexcept {
 #if FP_ENV_TSAN
   word.exchange(value, seq_cst);
 #else
@@ -73,14 +81,15 @@ FP_ALWAYS_INLINE void signal_fence() noexcept {
 }
 
 /// The heavy half. Costs microseconds when another thread of the process runs.
-void heavy_fence() noexcept;
+void heavy_fence(Site = Site::current()) noexcept;
 /// False where the host refuses the heavy half; the engine does not start there.
 bool heavy_fence_available() noexcept;
 
 /// A stand-alone sequentially consistent fence. `word` is one that the caller has just stored:
 /// ThreadSanitizer builds fence by a read-modify-write of it.
 template <class T>
-FP_ALWAYS_INLINE void full_fence([[maybe_unused]] atomic<T>& word) noexcept {
+FP_ALWAYS_INLINE void full_fence([[maybe_unused]] atomic<T>& word,
+                                 Site = Site::current()) noexcept {
 #if FP_ENV_TSAN
   word.fetch_add(T{0}, seq_cst);
 #elif defined(__x86_64__)
@@ -94,9 +103,10 @@ FP_ALWAYS_INLINE void full_fence([[maybe_unused]] atomic<T>& word) noexcept {
 // --- waiting ----------------------------------------------------------------------------------
 
 /// Sleeps while `word == expected`; may return early. `timeout_ns` 0 is for ever.
-void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) noexcept;
-void unpark_one(atomic<std::uint32_t>& word) noexcept;
-void unpark_all(atomic<std::uint32_t>& word) noexcept;
+void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns,
+          Site = Site::current()) noexcept;
+void unpark_one(atomic<std::uint32_t>& word, Site = Site::current()) noexcept;
+void unpark_all(atomic<std::uint32_t>& word, Site = Site::current()) noexcept;
 
 /// A lock of one word that spins, and yields when it has spun for long (the holder may have been
 /// descheduled). Acquire on lock, release on unlock. Not recursive, not fair.
@@ -106,14 +116,16 @@ class FP_CAPABILITY("spinlock") SpinLock {
   SpinLock(const SpinLock&) = delete;
   SpinLock& operator=(const SpinLock&) = delete;
 
-  FP_ALWAYS_INLINE void lock() noexcept FP_ACQUIRE() {
+  FP_ALWAYS_INLINE void lock(Site = Site::current()) noexcept FP_ACQUIRE() {
     if (FP_LIKELY(word_.exchange(1, acquire) == 0)) return;
     lock_slow();
   }
-  FP_ALWAYS_INLINE bool try_lock() noexcept FP_TRY_ACQUIRE(true) {
+  FP_ALWAYS_INLINE bool try_lock(Site = Site::current()) noexcept FP_TRY_ACQUIRE(true) {
     return word_.load(relaxed) == 0 && word_.exchange(1, acquire) == 0;
   }
-  FP_ALWAYS_INLINE void unlock() noexcept FP_RELEASE() { word_.store(0, release); }
+  FP_ALWAYS_INLINE void unlock(Site = Site::current()) noexcept FP_RELEASE() {
+    word_.store(0, release);
+  }
   /// For assertions only: somebody holds it.
   bool is_locked() const noexcept { return word_.load(relaxed) != 0; }
 
