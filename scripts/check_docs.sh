@@ -3,7 +3,7 @@
 # Looks for what the code and the documentation name and that does not exist. Prints one line per
 # finding (`path:line: what`) and exits 1, or one summary line.
 #
-#   ids     B01, I1, ...: cited in src/, include/, tests/ or docs/, they are rows of
+#   ids     B01, I1, ...: cited in src/, include/, tests/, check/ or docs/, they are rows of
 #           docs/SCENARIOS.md or headings of docs/INVARIANTS.md
 #   guards  every guard of src/base/guards.h is in docs/SCENARIOS.md; every guard that the docs name
 #           is one. A name in backticks with an underscore may be a guard or a word of the sources.
@@ -24,7 +24,7 @@ done
 mapfile -t docs < <(find docs -name '*.md' | sort)
 [[ ! -f README.md ]] || docs+=(README.md)
 code=()
-for room in src include tests; do [[ ! -d $room ]] || code+=("$room"); done
+for room in src include tests check; do [[ ! -d $room ]] || code+=("$room"); done
 words=("${code[@]}")
 for room in lab tools bench examples scripts CMakeLists.txt Makefile; do
   [[ ! -e $room ]] || words+=("$room")

@@ -7,7 +7,8 @@ set -euo pipefail
 
 if [[ ${FAULTPATH_DEPS:-} == skip ]] || ! command -v dpkg-query >/dev/null; then exit 0; fi
 
-want=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev)
+want=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev
+      libboost-context-dev)
 for kind in "$@"; do
   case $kind in
     build) ;;

@@ -19,5 +19,6 @@ int cmd_run(const Invocation& invocation);
 int cmd_compare(const Invocation& invocation);
 int cmd_list(const Invocation& invocation);
 int cmd_bench(const Invocation& invocation);
+int cmd_check(const Invocation& invocation);
 
 }  // namespace faultpath::tools

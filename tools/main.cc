@@ -27,6 +27,7 @@ constexpr Command kCommands[] = {
     {"compare", "measure, and compare policies with a base", cmd_compare},
     {"list", "name the workloads and the policies", cmd_list},
     {"bench", "small benchmarks of single things", cmd_bench},
+    {"check", "try interleavings of the engine's own code, and judge each", cmd_check},
 };
 
 std::string help_text() {

@@ -309,12 +309,51 @@ void FileObject::unlink_vma(vma::Vma& v) {
   v.rmap_next = v.rmap_prev = nullptr;
 }
 
+namespace {
+
+struct Protected {
+  bool changed = false;
+  bool stored = false;  ///< the entry was dirty
+};
+
+// One mapping's entry. The walk is inside an epoch section, so a table that is being unlinked stays
+// memory; under its lock `dead` tells.
+Protected write_protect_entry(Cpu& cpu, vma::Mm& mm, Addr a, Pfn pfn) {
+  Protected result;
+  sync::EpochSection section(mm.core->epochs(), cpu.epoch);
+  const pagetable::Table leaf = mm.tables.find_leaf(a);
+  if (!leaf) return result;
+  sync::SpinGuard guard(leaf.meta->lock);
+  if (env::guard<Guard::table_still_linked>() && leaf.meta->dead.load(env::relaxed) != 0) {
+    return result;
+  }
+  pagetable::Entry& entry = leaf.at(a, 0);
+  std::uint64_t word = entry.load(env::relaxed);
+  for (;;) {
+    const Pte pte(word);
+    if (!pte.has_frame() || pte.special() || pte.pfn() != pfn) break;
+    if (!pte.writable() && !pte.dirty()) break;
+    // Compare-exchange: the walker may be setting accessed or dirty.
+    if (entry.compare_exchange(word, pte.without(Pte::kWrite | Pte::kDirty).word(), env::acq_rel,
+                               env::relaxed)) {
+      result = {true, pte.dirty()};
+      break;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
 // Takes write and dirty from every entry that maps the page, and flushes. The page is locked, so no
 // fault makes an entry writable meanwhile. True if an entry had been stored through.
 //
-// Tables: the walk is inside an epoch section, so a table that is being unlinked stays memory;
-// under its lock `dead` tells. Spaces: a linked VMA's mm is alive, since VMAs leave the reverse map
-// before it goes.
+// An entry that is not there may have been cleared a moment ago by a zap that still owes its flush:
+// somebody may go on storing through it, and a later sync would find the page clean. So this flushes
+// too (B66). The zap counts itself in before its first clear; the table's lock orders the two, or the
+// upper entry that its unlinking stored with release.
+//
+// Spaces: a linked VMA's mm is alive, since VMAs leave the reverse map before it goes.
 bool FileObject::write_protect_mappings(Cpu& cpu, std::uint64_t index, Pfn pfn) {
   bool stored = false;
   RmapReadLock rmap(rmap_lock);
@@ -323,31 +362,13 @@ bool FileObject::write_protect_mappings(Cpu& cpu, std::uint64_t index, Pfn pfn) 
     if (!v->shared() || index < first) continue;
     const Addr a = v->start() + ((index - first) << kPageShift);
     if (a >= v->end()) continue;
-    bool changed = false;
-    {
-      sync::EpochSection section(core_->epochs(), cpu.epoch);
-      const pagetable::Table leaf = v->mm->tables.find_leaf(a);
-      if (!leaf) continue;
-      sync::SpinGuard guard(leaf.meta->lock);
-      if (env::guard<Guard::table_still_linked>() && leaf.meta->dead.load(env::relaxed) != 0) {
-        continue;
-      }
-      pagetable::Entry& entry = leaf.at(a, 0);
-      std::uint64_t word = entry.load(env::relaxed);
-      for (;;) {
-        const Pte pte(word);
-        if (!pte.has_frame() || pte.special() || pte.pfn() != pfn) break;
-        if (!pte.writable() && !pte.dirty()) break;
-        // Compare-exchange: the walker may be setting accessed or dirty.
-        if (entry.compare_exchange(word, pte.without(Pte::kWrite | Pte::kDirty).word(),
-                                   env::acq_rel, env::relaxed)) {
-          changed = true;
-          stored = stored || pte.dirty();
-          break;
-        }
-      }
+    vma::Mm& mm = *v->mm;
+    const Protected entry = write_protect_entry(cpu, mm, a, pfn);
+    stored = stored || entry.stored;
+    if (entry.changed || (env::guard<Guard::flush_owed_by_others>() &&
+                          mm.flush_pending.load(env::acquire) != 0)) {
+      pagetable::flush_range(*core_, cpu, mm.cpus, a, a + kPageSize);
     }
-    if (changed) pagetable::flush_range(*core_, cpu, v->mm->cpus, a, a + kPageSize);
   }
   return stored;
 }

@@ -149,9 +149,11 @@ Result<Addr> map(Cpu& cpu, Mm& mm, const MapRequest& request) {
   change.apply();
   if (replaces) {
     // The new mapping is in the tree, marked; faults on it wait until the old pages are gone.
+    mm.flush_pending.fetch_add(1, env::acq_rel);
     Gather gather(mm, cpu);
     gather.zap(start, end);
     gather.finish();
+    mm.flush_pending.fetch_sub(1, env::acq_rel);
   }
   change.finish();
   return start;

@@ -11,6 +11,7 @@ Result<void> unmap_locked(Cpu& cpu, Mm& mm, Removed& removed, Addr start, Addr e
   if (!first || first.start >= end) return {};
   if (auto r = change.plan_unmap(start, end); !r) return r.error();
   change.apply();
+  mm.flush_pending.fetch_add(1, env::acq_rel);  // from before the first clear to after the flush
   {
     Gather gather(mm, cpu);
     gather.zap(start, end);
@@ -20,6 +21,7 @@ Result<void> unmap_locked(Cpu& cpu, Mm& mm, Removed& removed, Addr start, Addr e
     gather.free_tables(start, end, below ? below.end : 0, above ? above.start : ~Addr{0});
     gather.finish();
   }
+  mm.flush_pending.fetch_sub(1, env::acq_rel);
   change.finish();
   return {};
 }

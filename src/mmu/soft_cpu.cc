@@ -168,8 +168,14 @@ Translated translate(CpuBlock& block, Addr a, std::uint64_t bytes, Access access
   for (;;) {
     const std::uint64_t before = open_section(cpu);
     const bool nested = (before & 1) != 0;
-    if (!nested && cpu.attention.load(env::acquire) != 0) {
+    if (cpu.attention.load(env::acquire) != 0) {
       close_section(cpu, before);
+      if (nested) {
+        // The outer frame may have opened its section after the flusher looked, and not have come to
+        // its own look at `attention`: then nobody waits for it, and what the TLB says is stale.
+        t.failure = refused(cpu, RefusedReason::nested, a);
+        return t;
+      }
       // At depth 1: a signal handler in here must not wait for the box's lock, nor for anybody who
       // does.
       cpu.depth.store(1, env::relaxed);

@@ -89,7 +89,7 @@ class FP_CAPABILITY("spinrwlock") SpinRwLock {
 
   FP_NOINLINE void lock_read_slow() noexcept FP_NO_THREAD_SAFETY_ANALYSIS {
     for (unsigned round = 0; round < kRoundsBeforeTicket; ++round) {
-      relax(round);
+      env::pause();
       if (try_lock_read()) return;
     }
     wait_for_turn();
@@ -103,7 +103,7 @@ class FP_CAPABILITY("spinrwlock") SpinRwLock {
 
   FP_NOINLINE void lock_write_slow() noexcept FP_NO_THREAD_SAFETY_ANALYSIS {
     for (unsigned round = 0; round < kRoundsBeforeTicket; ++round) {
-      relax(round);
+      env::pause();
       if (try_lock_write()) return;
     }
     wait_for_turn();

@@ -48,8 +48,9 @@ class Mm {
   /// Serialises first faults that give a VMA its anon root (Linux takes page_table_lock there).
   env::SpinLock anon_lock;
 
-  /// Zaps between clearing an entry and their flush: whoever finds an entry clear that another zap
-  /// cleared flushes for it (B48).
+  /// Zaps (DONTNEED, munmap, fixed) between clearing an entry and their flush: whoever finds an entry
+  /// clear that another one cleared, and may not rely on that one's flush, flushes for it: DONTNEED
+  /// (B48) and writeback (B66).
   env::atomic<std::uint32_t> flush_pending;
 
   /// Cpus inside, and how many they are (v11's mm_users).

@@ -1,0 +1,16 @@
+#include <vector>
+
+#include "check/scenes/scenes.h"
+
+namespace faultpath::check {
+
+std::span<const Scene* const> all_scenes() {
+  static const std::vector<const Scene*> all = [] {
+    std::vector<const Scene*> v;
+    for (const auto part : {fork_scenes(), speculation_scenes(), table_scenes(), vma_scenes(), signal_scenes()}) v.insert(v.end(), part.begin(), part.end());
+    return v;
+  }();
+  return all;
+}
+
+}  // namespace faultpath::check
