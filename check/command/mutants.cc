@@ -55,7 +55,11 @@ json try_guard(const Options& options, Guard guard) {
   std::uint64_t tried = 0;
   json missed = json::array();
   for (const Scene* scene : scenes) {
-    for (const PolicyChoice& p : options.policies) {
+    // spf first: most guards are its, and what is tried in vain elsewhere would count.
+    std::vector<PolicyChoice> policies = options.policies;
+    std::stable_partition(policies.begin(), policies.end(),
+                          [](const PolicyChoice& p) { return p.spec.policy == Policy::spf; });
+    for (const PolicyChoice& p : policies) {
       if (scene->spf_only && p.spec.policy != Policy::spf) continue;
       PolicyChoice mutated = p;
       mutated.guards_off |= guard_bit(guard);

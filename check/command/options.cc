@@ -144,7 +144,7 @@ bool read_options(int argc, char** argv, Options* out) {
       "two, if not given");
   app.add_option("--schedules", schedules, "random schedules of each scene and policy (2000)");
   app.add_option("--search", search,
-                 "most schedules of each scene's exhaustive part; it is cut off there (60000)");
+                 "most schedules of each scene's exhaustive part; it is cut off there (30000)");
   app.add_option("--generated", generated, "generated scenes beside those written down (40)");
   app.add_option("--seed", seed, "of everything random (1)");
   app.add_option("--jobs", jobs, "processes at work (the CPUs there are)");
@@ -160,7 +160,7 @@ bool read_options(int argc, char** argv, Options* out) {
     return static_cast<std::uint64_t>(tools::parse_count(option, text, 0, 2'000'000'000));
   };
   o.schedules = number("--schedules", schedules, o.schedules);
-  o.search_runs = number("--search", search, 60'000);
+  o.search_runs = number("--search", search, 30'000);
   o.generated = static_cast<unsigned>(number("--generated", generated, o.generated));
   o.seed = number("--seed", seed, o.seed);
   const long online = sysconf(_SC_NPROCESSORS_ONLN);

@@ -6,29 +6,31 @@
 
 namespace faultpath::check {
 
-/// All schedules with at most so many preemptions, as PlainSearch counts them, but switching only at
-/// visible points. First those with none, then one more, and so on: a violation is found with as few
-/// as it needs.
+/// All schedules with at most so many preemptions, as PlainSearch counts them, but switching only
+/// at visible points. First those with none, then one more, and so on: a violation is found with as
+/// few as it needs.
 ///
-/// Why this reaches the same states. Call a place shared if two CPUs access it, one of them writing.
-/// Take any schedule within the bound, and in it a switch away from CPU c before an operation on a
-/// place that is not shared (or on none, as a fence). Move what c does next, up to its next visible
-/// point, before the switch: it conflicts with nothing that others do meanwhile, so every operation
-/// reads and writes what it did before. c then stops at a visible point, which costs one preemption
-/// as before, or at a polite one, or where it cannot go on or has ended, which costs none. If that
-/// empties a later turn of c, then two switches become one, away from the CPU that the first of them
-/// left. So the schedule stays within the bound.
+/// Why this reaches the same states. Call a place shared if two CPUs access it, one of them
+/// writing. Take any schedule within the bound, and in it a switch away from CPU c before an
+/// operation on a place that is not shared (or on none, as a fence). Move what c does next, up to
+/// its next visible point, before the switch: it conflicts with nothing that others do meanwhile,
+/// so every operation reads and writes what it did before. c then stops at a visible point, which
+/// costs one preemption as before, or at a polite one, or where it cannot go on or has ended, which
+/// costs none. If that empties a later turn of c, then two switches become one, away from the CPU
+/// that the first of them left. So the schedule stays within the bound.
 ///
-/// Which places are shared is learned from the runs. Whenever another one turns out to be, the search
-/// starts again; it is done when a whole search has learned nothing. Nothing is missed then: suppose
-/// that some schedule within the bound makes a place shared that is not known as such, and take the
-/// first access that does. The accesses before it conflict on known places only, so by the argument
-/// above the search has made a run that performs them and that access too (or already one with the
-/// same effect among the operations moved forward), and would have learned of the place.
+/// Which places are shared is learned from the runs. Whenever another one turns out to be, the
+/// search starts again; it is done when a whole search has learned nothing. Nothing is missed then:
+/// suppose that some schedule within the bound makes a place shared that is not known as such, and
+/// take the first access that does. The accesses before it conflict on known places only, so by the
+/// argument above the search has made a run that performs them and that access too (or already one
+/// with the same effect among the operations moved forward), and would have learned of the place.
 ///
 /// Nested handlers are begun at every point of their CPU, visible or not, while it runs or when it
-/// gets its turn: how a handler meets the code that it interrupts has nothing to do with other CPUs.
-/// Beginning one on a CPU is a step of that CPU, so the argument holds for it as well.
+/// gets its turn: how a handler meets the code that it interrupts has nothing to do with other
+/// CPUs. Beginning one on a CPU is a step of that CPU, so the argument holds for it as well. (But a
+/// deadlock ends a run even where a handler could be begun. Then the run without it is the
+/// finding.)
 ///
 /// What a step does beside its operation (an object's death, say) is taken to be ordered by shared
 /// places. The simulated clock is not a place: code must not branch on it.

@@ -217,16 +217,16 @@ void DporSearch::find_races(unsigned cpu, const Operation& op) {
     for (unsigned j = 0; j < count; ++j) {
       if (j != i) join(past, states_[steps[j]].clock);
     }
-    reverse(steps[i], cpu, past, count == 1);
+    reverse(steps[i], cpu, past);
   }
 }
 
-/// Sees to it that what `cpu` does next will also be done before the step. `past`: what happens before
-/// it then; `only`: nothing else races with it.
-void DporSearch::reverse(std::uint32_t step, unsigned cpu, const Clock& past, bool only) {
+/// Sees to it that what `cpu` does next will also be done before the step. `past`: what happens
+/// before it then.
+void DporSearch::reverse(std::uint32_t step, unsigned cpu, const Clock& past) {
   State& s = states_[step];
-  // Who has done something since that belongs to that past; of them, those who can begin: whose first
-  // step since then has no other's before it.
+  // Who has done something since that belongs to that past; of them, those who can begin: whose
+  // first step since then has no other's before it.
   std::uint32_t busy = 0;
   for (unsigned c = 0; c < sim::kMaxCpus; ++c) {
     if (past[c] > step + 1) busy |= bit(c);
@@ -245,12 +245,8 @@ void DporSearch::reverse(std::uint32_t step, unsigned cpu, const Clock& past, bo
   // All runs that begin with one that sleeps have been made.
   if ((first & (s.backtrack | s.sleep)) != 0) return;
   first &= s.enabled;
-  if (first != 0) {
-    s.backtrack |= bit(lowest(first));
-  } else if (!only) {
-    // A wait that the step enabled, as others may have; if no other did, it cannot come before.
-    s.backtrack |= s.enabled;
-  }
+  // None: a wait that only this step has enabled. It cannot come before.
+  if (first != 0) s.backtrack |= bit(lowest(first));
 }
 
 /// Notes what a step does to its place, and what happens before it.

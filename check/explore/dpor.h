@@ -21,35 +21,38 @@ namespace faultpath::check {
 /// end.
 ///
 /// *Races.* When CPU p performs an operation, it is compared with the dependent ones before it that
-/// happen before nothing of p's yet, nor before another of them. Let e be one, taken in state s. Then
-/// there are runs in which p's operation comes before e: what must be done for them is what has been
-/// done since s and happens before p's operation, and that itself. Some CPU that can begin this has
-/// to be tried in s, unless one is among those to be tried there already.
+/// happen before nothing of p's yet, nor before another of them. Let e be one, taken in state s.
+/// Then there are runs in which p's operation comes before e: what must be done for them is what
+/// has been done since s and happens before p's operation, and that itself. Some CPU that can begin
+/// this has to be tried in s, unless one is among those to be tried there already.
 ///
-/// The original algorithm tries p itself in s, or else all that can go on. That does not go with sleep
-/// sets: p may be asleep in s, while the runs wanted begin with another CPU.
+/// The original algorithm tries p itself in s, or else all that can go on. That does not go with
+/// sleep sets: p may be asleep in s, while the runs wanted begin with another CPU.
 ///
 /// *Locks.* A CPU that takes a lock is compared with the last acquisition, not with the release. A
 /// release and an acquisition are never enabled together, so they cannot change places; but both
 /// acquisitions can. One that waits for ever (at a deadlock) is compared at the end of the run.
 ///
-/// *Sleepers.* One that has been woken conflicts with nothing. The unpark that woke it happens before
-/// it: all unparks of a word are dependent, so in each equivalent run it is the same one that wakes.
+/// *Sleepers.* One that has been woken conflicts with nothing. The unpark that woke it happens
+/// before it: all unparks of a word are dependent, so in each equivalent run it is the same one
+/// that wakes.
 ///
-/// *Waits.* A CPU at `wait` can go on after a write to any of the words that it has read. If that is
-/// one word, then the write that enabled it happens before it, and no later one matters, as with
-/// sleepers. Else independent writes may do it, each without the other: so the wait counts as a read of
-/// all the words.
+/// *Waits.* A CPU at `wait` can go on after a write to any of the words that it has read. If that
+/// is one word, then the write that enabled it happens before it, and no later one matters, as with
+/// sleepers. Else independent writes may do it, each without the other: so the wait counts as a
+/// read of all the words.
 ///
 /// *Sleep sets.* A CPU whose operation was tried in a state sleeps below that state's later
 /// branches, until a dependent operation is taken: before that, its operation would only repeat a
-/// class. If all that are enabled sleep, the run is *pruned*: all that could follow has been seen. It
-/// goes on to its end in the default order, since a run cannot be left otherwise, and is not counted.
+/// class. If all that are enabled sleep, the run is *pruned*: all that could follow has been seen.
+/// It goes on to its end in the default order, since a run cannot be left otherwise, and is not
+/// counted.
 ///
-/// Limits. Pauses, fences and starts are independent of everything, and so is the real-time order of
-/// calls that conflict nowhere. A run that ends at a violation is a class of its own; what would have
-/// come after it is not searched. Nested handlers are not begun. What a step does beside its operation
-/// (an object's death, say) is taken to be ordered by places; code must not branch on the clock.
+/// Limits. Pauses, fences and starts are independent of everything, and so is the real-time order
+/// of calls that conflict nowhere. A run that ends at a violation is a class of its own; what would
+/// have come after it is not searched. Nested handlers are not begun. What a step does beside its
+/// operation (an object's death, say) is taken to be ordered by places; code must not branch on the
+/// clock.
 class DporSearch final : public Explorer {
  public:
   bool wants_every_point() const override { return true; }
@@ -95,7 +98,7 @@ class DporSearch final : public Explorer {
   void arrive(unsigned cpu);
   void wake(const State& from, const State& to);
   void find_races(unsigned cpu, const Operation& op);
-  void reverse(std::uint32_t step, unsigned cpu, const Clock& past, bool only);
+  void reverse(std::uint32_t step, unsigned cpu, const Clock& past);
   void take(State& s);
   void end_of_run();
 

@@ -8,8 +8,8 @@
 
 namespace faultpath::check {
 
-/// Every CPU at every point, within a number of preemptions. A preemption is a switch away from a CPU
-/// that could go on and is at no polite point.
+/// Every CPU at every point, within a number of preemptions. A preemption is a switch away from a
+/// CPU that could go on and is at no polite point.
 class PlainSearch final : public Explorer {
  public:
   static constexpr unsigned kUnbounded = std::numeric_limits<unsigned>::max();

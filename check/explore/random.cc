@@ -112,8 +112,8 @@ sim::Choice Pct::choose(const sim::Question& q) {
   const unsigned cpu = highest(q.enabled);
   if (q.injectable != 0 && asked_ > inject_at_) {
     const bool here = (q.injectable >> cpu & 1) != 0;
-    // At once where the one that is to run can take it, or else at a moment drawn again: the CPU may
-    // be waiting for a lock, and that is the case wanted.
+    // At once where the one that is to run can take it, or else at a moment drawn again: the CPU
+    // may be waiting for a lock, and that is the case wanted.
     if (here || rng_.one_in_power(2)) {
       inject_at_ = asked_ + rng_.below(static_cast<std::uint32_t>(expected_asked_));
       return run_on(here ? cpu : highest(q.injectable), true);

@@ -6,8 +6,8 @@
 
 namespace faultpath::check {
 
-/// Switches at a visible point with a probability that is drawn for each run; at a polite point, and
-/// where the current CPU cannot go on, anybody enabled is as likely.
+/// Switches at a visible point with a probability that is drawn for each run; at a polite point,
+/// and where the current CPU cannot go on, anybody enabled is as likely.
 ///
 /// Run i of a seed is a function of the two, and of which places are known to be shared.
 class RandomWalk final : public Explorer {
@@ -28,16 +28,16 @@ class RandomWalk final : public Explorer {
 };
 
 /// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatti 2010). CPUs get
-/// random priorities, and the highest that is enabled runs. At depth - 1 visible points of a run, drawn
-/// beforehand, the current CPU's priority falls below the first ones. A bug that needs `depth` orders
-/// to be right, among n CPUs and k points, is found by a run with a probability of 1 / (n k^(depth-1))
-/// at least.
+/// random priorities, and the highest that is enabled runs. At depth - 1 visible points of a run,
+/// drawn beforehand, the current CPU's priority falls below the first ones. A bug that needs
+/// `depth` orders to be right, among n CPUs and k points, is found by a run with a probability of
+/// at least 1 / (n k^(depth-1)).
 ///
 /// A CPU that pauses or waits falls below all others, or else it would starve the one it waits for.
 ///
 /// k is the largest number of visible points of any run so far, so it adapts. Run i of a seed is a
-/// function of the two, of k, and of which places are known to be shared; what is to be replayed is a
-/// Schedule.
+/// function of the two, of k, and of which places are known to be shared; what is to be replayed is
+/// a Schedule.
 class Pct final : public Explorer {
  public:
   static constexpr unsigned kMostDepth = 8;

@@ -75,8 +75,8 @@ class Shrinker {
     return true;
   }
 
-  /// Leaves out runs of segments: half of them, a quarter, ... one. The last of them are left to the
-  /// default order.
+  /// Leaves out runs of segments: half of them, a quarter, ... one. The last of them are left to
+  /// the default order.
   bool drop_parts() {
     bool any = false;
     for (std::size_t size = best_.segments.size(); size > 0; size /= 2) {
@@ -134,8 +134,8 @@ class Shrinker {
   }
 
   /// `segments`, with the end of number i moved: `by` steps are taken from the next segment of its
-  /// CPU, or given to it (below 0); where there is none, the default order gives and takes. False if
-  /// there are not so many.
+  /// CPU, or given to it (below 0); where there is none, the default order gives and takes. False
+  /// if there are not so many.
   bool move_end(Segments& segments, std::size_t i, std::int64_t by) const {
     std::size_t j = i + 1;
     while (j < segments.size() && segments[j].cpu != segments[i].cpu) ++j;

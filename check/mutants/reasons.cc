@@ -22,6 +22,12 @@ const char* why_it_survives(Guard guard) {
       return "a file's size never changes yet: truncation comes later";
     case Guard::page_identity_under_lock:
       return "a page does not leave its file before the file dies: truncation comes later";
+    case Guard::table_still_linked:
+      return "a table goes only with every VMA that has entries in it, all marked before, so the "
+             "sequence has changed; and writeback finds nothing in a table that was emptied";
+    case Guard::walk_insert_same_section:
+      return "a CPU answers between its sections only, and a nested user neither answers nor "
+             "inserts";
     default: return nullptr;
   }
 }

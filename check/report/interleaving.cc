@@ -39,6 +39,13 @@ class Telling {
         instant_(steps.size() + 1) {
     for (const Event& e : stage.history().events()) {
       if (e.setup()) continue;
+      Event& mine = history_.emplace_back(e);
+      if (!e.ok || e.instant == 0 || e.instant > steps.size()) continue;
+      // Of an access to a page that nobody else touches, no step was noticed.
+      mine.begin = std::min(e.begin, e.instant);
+      mine.end = std::max(e.end, e.instant);
+    }
+    for (const Event& e : history_) {
       events_.push_back(&e);
       if (e.ok && e.instant != 0 && e.instant <= steps.size()) instant_[e.instant] = &e;
     }
@@ -204,6 +211,7 @@ class Telling {
     std::string text = fmt::format("... {} steps{}: ", steps.size(), all_own ? " of its own" : "");
     const std::size_t used = kGutter + first.cpu * kIndent + text.size();
     std::vector<sim::Site> sites;
+    sites.reserve(steps.size());
     for (const std::size_t i : steps) sites.push_back(steps_[i].site);
     text += functions_text(sites, kWidth - used);
     line(first.cpu, injected ? "*" : "", text);
@@ -365,6 +373,7 @@ class Telling {
   const sim::Violation& violation_;
   std::vector<Weighed> weighed_;
   const Wording words_;
+  std::vector<Event> history_;         ///< of the run
   std::vector<const Event*> instant_;  ///< by step number
   std::vector<const Event*> events_;
   Weight least_ = Weight::shared;

@@ -124,7 +124,7 @@ void Names::note_core(const Survey& s) {
   add(after + 4, 4, "cpu_limit", Meaning::number);
 }
 
-void Names::note_cpus(const Survey& s) {
+void Names::note_cpus(const Survey& s) FP_NO_THREAD_SAFETY_ANALYSIS {  // addresses only
   const std::uint32_t limit = std::min(s.core.cpu_limit(), memory::kMaxCpus);
   for (std::uint32_t id = 0; id < limit; ++id) {
     const memory::Cpu& cpu = s.core.cpu(id);
@@ -162,7 +162,7 @@ void Names::note_cpus(const Survey& s) {
   }
 }
 
-void Names::note_spaces(const Survey& s) {
+void Names::note_spaces(const Survey& s) FP_NO_THREAD_SAFETY_ANALYSIS {  // addresses only
   for (const Survey::Space& space : s.spaces) {
     const vma::Mm& mm = *space.mm;
     const std::string& n = space.name;

@@ -10,8 +10,8 @@ namespace {
 //        page   0          1
 //            [ rw, empty | rw, has a page ]
 //
-// Page 1 makes the VMA one that has had pages, and keeps the table: munmap of page 0 clears no entry
-// and owes no flush, so nothing waits for the fault's section.
+// Page 1 makes the VMA one that has had pages, and keeps the table: munmap of page 0 clears no
+// entry and owes no flush, so nothing waits for the fault's section.
 constexpr Cue kInstallsAfterUnmap[] = {{0, "try_lock@EntryLock::"}, {1, ""}, {0, ""}};
 constexpr Planted kUnmapPlanted[] = {{Guard::recheck_under_table_lock, kInstallsAfterUnmap}};
 
@@ -86,6 +86,7 @@ constexpr Scene kTwoFirstFaults{
           one.store(page(1), 1);
         },
     .planted = kSameEntryPlanted,
+    .unbounded = true,
 };
 
 constexpr Scene kReadAndWriteFault{
@@ -170,6 +171,7 @@ constexpr Scene kSignalCodes{
           faulter.protect(page(1), 1, Prot::none);
         },
     .planted = kCodePlanted,
+    .unbounded = true,
 };
 
 // --- the table's lock ----------------------------------------------------------------------------

@@ -32,8 +32,8 @@ std::string wants_vmas(Stage& s, std::uint32_t wanted, unsigned space = 0) {
 //   before   [ rw   rw ]       the writer has a translation of page 1
 //   protect  [ rw ][ r- ]      the second VMA is new
 //
-// The right is gone from the entry, its flush is owed. Whoever is refused now says that the right is
-// gone for all.
+// The right is gone from the entry, its flush is owed. Whoever is refused now says that the right
+// is gone for all.
 constexpr Cue kBornEven[] = {{0, "flush_range"}, {1, ""}, {2, ""}, {0, ""}};
 constexpr Planted kBornPlanted[] = {{Guard::born_marked, kBornEven}};
 
@@ -175,6 +175,7 @@ constexpr Scene kMergeOfThree{
             return wants_vmas(s, 1);
           };
         },
+    .unbounded = true,
 };
 
 //        page   0    1    2
@@ -256,6 +257,7 @@ constexpr Scene kNeighboursFirstFaults{
             return {};
           };
         },
+    .unbounded = true,
 };
 
 constexpr Scene kRootOfAGoneNeighbour{
@@ -303,6 +305,7 @@ constexpr Scene kFirstFaultBesideMerge{
           merger.store(page(0), 1);
           s.at_rest = [&s] { return wants_vmas(s, 1); };
         },
+    .unbounded = true,
 };
 
 constexpr Scene kFirstFaultBesideSplit{
@@ -328,6 +331,7 @@ constexpr Scene kFirstFaultBesideSplit{
           });
           faulter.map(page(0), 2);
         },
+    .unbounded = true,
 };
 
 // --- lookups -------------------------------------------------------------------------------------

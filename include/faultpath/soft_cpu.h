@@ -163,7 +163,7 @@ class SoftCpu {
     if (block_ == nullptr) return not_entered(a);
     const detail::Translated t = detail::translate(*block_, a, sizeof(T), Access::read);
     if (t.first == nullptr) return t.failure;
-    T v;
+    T v{};
     if (t.second == nullptr && (a & (sizeof(T) - 1)) == 0) {
       v = env::guest_load<T>(t.first);
     } else {

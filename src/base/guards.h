@@ -27,7 +27,7 @@ enum class Guard {
   unlinked_stays_marked,      ///< a VMA that left the tree is never even again (I1)
   retire_through_epochs,      ///< tables, nodes and VMAs wait for a grace period (B04, B29, B37)
   walk_insert_same_section,   ///< a TLB insert is dropped if a flush was answered since the walk
-  dirty_after_flush,          ///< a zapped dirty page is marked dirty after the flush (B66)
+  clean_after_flush,          ///< a page is called clean only after a flush that a zap owes (B66)
   init_before_publish,        ///< a page is filled before its entry is set (B63)
   parts_stay_listed,          ///< a part cut off a file's VMA stays listed to the flush (I8, B50)
 
@@ -62,7 +62,7 @@ inline constexpr Guard kAllGuards[] = {
     Guard::unlinked_stays_marked,
     Guard::retire_through_epochs,
     Guard::walk_insert_same_section,
-    Guard::dirty_after_flush,
+    Guard::clean_after_flush,
     Guard::init_before_publish,
     Guard::parts_stay_listed,
     Guard::fence_epoch_entry,
@@ -97,7 +97,7 @@ constexpr const char* name_of(Guard g) {
     case Guard::unlinked_stays_marked: return "unlinked_stays_marked";
     case Guard::retire_through_epochs: return "retire_through_epochs";
     case Guard::walk_insert_same_section: return "walk_insert_same_section";
-    case Guard::dirty_after_flush: return "dirty_after_flush";
+    case Guard::clean_after_flush: return "clean_after_flush";
     case Guard::init_before_publish: return "init_before_publish";
     case Guard::parts_stay_listed: return "parts_stay_listed";
     case Guard::fence_epoch_entry: return "fence_epoch_entry";

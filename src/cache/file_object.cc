@@ -311,36 +311,32 @@ void FileObject::unlink_vma(vma::Vma& v) {
 
 namespace {
 
-struct Protected {
-  bool changed = false;
-  bool stored = false;  ///< the entry was dirty
-};
-
-// One mapping's entry. The walk is inside an epoch section, so a table that is being unlinked stays
-// memory; under its lock `dead` tells.
-Protected write_protect_entry(Cpu& cpu, vma::Mm& mm, Addr a, Pfn pfn) {
-  Protected result;
+// One mapping's entry; true if it had been stored through. The walk is inside an epoch section, so a
+// table that is being unlinked stays memory; under its lock `dead` tells.
+//
+// The flush is under the table's lock: an mprotect that found write gone already would have nothing
+// to take, owe no flush, and return while somebody still stores through the old translation.
+bool write_protect_entry(Cpu& cpu, vma::Mm& mm, Addr a, Pfn pfn) {
   sync::EpochSection section(mm.core->epochs(), cpu.epoch);
   const pagetable::Table leaf = mm.tables.find_leaf(a);
-  if (!leaf) return result;
+  if (!leaf) return false;
   sync::SpinGuard guard(leaf.meta->lock);
   if (env::guard<Guard::table_still_linked>() && leaf.meta->dead.load(env::relaxed) != 0) {
-    return result;
+    return false;
   }
   pagetable::Entry& entry = leaf.at(a, 0);
   std::uint64_t word = entry.load(env::relaxed);
   for (;;) {
     const Pte pte(word);
-    if (!pte.has_frame() || pte.special() || pte.pfn() != pfn) break;
-    if (!pte.writable() && !pte.dirty()) break;
+    if (!pte.has_frame() || pte.special() || pte.pfn() != pfn) return false;
+    if (!pte.writable() && !pte.dirty()) return false;
     // Compare-exchange: the walker may be setting accessed or dirty.
     if (entry.compare_exchange(word, pte.without(Pte::kWrite | Pte::kDirty).word(), env::acq_rel,
                                env::relaxed)) {
-      result = {true, pte.dirty()};
-      break;
+      pagetable::flush_range(*mm.core, cpu, mm.cpus, a, a + kPageSize);
+      return pte.dirty();
     }
   }
-  return result;
 }
 
 }  // namespace
@@ -363,10 +359,8 @@ bool FileObject::write_protect_mappings(Cpu& cpu, std::uint64_t index, Pfn pfn) 
     const Addr a = v->start() + ((index - first) << kPageShift);
     if (a >= v->end()) continue;
     vma::Mm& mm = *v->mm;
-    const Protected entry = write_protect_entry(cpu, mm, a, pfn);
-    stored = stored || entry.stored;
-    if (entry.changed || (env::guard<Guard::flush_owed_by_others>() &&
-                          mm.flush_pending.load(env::acquire) != 0)) {
+    stored = write_protect_entry(cpu, mm, a, pfn) || stored;
+    if (env::guard<Guard::clean_after_flush>() && mm.flush_pending.load(env::acquire) != 0) {
       pagetable::flush_range(*core_, cpu, mm.cpus, a, a + kPageSize);
     }
   }

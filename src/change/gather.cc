@@ -76,16 +76,9 @@ void Gather::flush_and_release() {
   }
 }
 
-void Gather::release(Pte old) {
-  Frame& f = mm_.core->frame(old.pfn());
-  // Stores through a translation that lived until the flush: a writeback that ran in between found
-  // no entry and may have cleaned the page before them (B66).
-  if (env::guard<Guard::dirty_after_flush>() && old.dirty() &&
-      f.kind.load(env::relaxed) == FrameKind::cache) {
-    cache::FileObject::mark_dirty(f);
-  }
-  mm_.core->put_frame(cpu_, old.pfn());
-}
+// A dirty page of a file needs no note here: it was marked before its entry could be written through,
+// and a writeback that meets the cleared entry flushes before it calls the page clean (B66).
+void Gather::release(Pte old) { mm_.core->put_frame(cpu_, old.pfn()); }
 
 bool Gather::have_room() {
   constexpr std::uint64_t kEntries = sizeof(Batch::entries) / sizeof(Pte);

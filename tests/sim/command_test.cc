@@ -45,7 +45,7 @@ int lines(const std::string& s) { return static_cast<int>(std::count(s.begin(), 
 
 TEST_F(Command, BadWordsGetOneLineAndTwo) {
   for (const char* arguments :
-       {"no-such-scene", "B99", "--policy nosuch", "--without nosuch", "--schedules x",
+       {"no-such-scene", "Z99", "--policy nosuch", "--without nosuch", "--schedules x",
         "--schedules -1", "generated-x", "--replay 1.0.0x1", "--json /no/such/place/x.json B26",
         "fork-against-speculative-copy --policy spf --replay garbage",
         "fork-against-speculative-copy --policy spf --replay 1.00000000.0x",

@@ -150,8 +150,8 @@ Program pause_loop() {
           },
           {}};
 }
-/// Either of two words will do, and each is written by another CPU. What is read tells whether there
-/// was a wait.
+/// Either of two words will do, and each is written by another CPU. What is read tells whether
+/// there was a wait.
 Program either_word() {
   return {"either_word",
           3,
@@ -329,7 +329,8 @@ unsigned count_if(const std::set<Final>& finals, const std::function<bool(const 
 }
 bool ended_by(const Final& f, sim::Detector d) { return f.back() == static_cast<unsigned>(d); }
 
-// --- schedules as text ----------------------------------------------------------------------------
+// --- schedules as text
+// ----------------------------------------------------------------------------
 
 TEST(Schedule, PrintsAndParses) {
   const Schedule s{0x7f3a9c02, {{0, false, 14}, {2, false, 30}, {1, true, 5}}};
@@ -392,7 +393,8 @@ TEST(Schedule, FromTrace) {
   EXPECT_EQ(to_string(from_trace(trace)), "1.00000000.0x2-1x1-1i2-0x1");
 }
 
-// --- exhaustive searches --------------------------------------------------------------------------
+// --- exhaustive searches
+// --------------------------------------------------------------------------
 
 class EveryProgram : public testing::TestWithParam<Program> {};
 
@@ -677,7 +679,8 @@ TEST(Exhaustive, MadeUpPrograms) {
   EXPECT_LT(dpor_runs * 50, plain_runs);
 }
 
-// --- random ---------------------------------------------------------------------------------------
+// --- random
+// ---------------------------------------------------------------------------------------
 
 /// Runs until the counter is short of `right`; how many it took, or 0.
 std::uint64_t runs_to_lose(Explorer& explorer, std::uint32_t right, std::uint64_t most) {
@@ -795,7 +798,8 @@ TEST(Random, HandlersAreBegun) {
   }
 }
 
-// --- replay ---------------------------------------------------------------------------------------
+// --- replay
+// ---------------------------------------------------------------------------------------
 
 TEST(Replay, RepeatsEveryTrace) {
   for (const Program& p : {increments(), peterson(), parked(), crossed_locks(), interrupted()}) {
@@ -846,7 +850,8 @@ TEST(Replay, GoesOnInTheDefaultOrder) {
   EXPECT_FALSE(nobody.diverged());
 }
 
-// --- shrinking ------------------------------------------------------------------------------------
+// --- shrinking
+// ------------------------------------------------------------------------------------
 
 /// Three CPUs that count for a long time; the shared counter is the one that can lose.
 Program long_counting() {
@@ -877,7 +882,8 @@ TEST(Shrink, LostUpdate) {
       *executed = from_trace(World::get().trace());
       return mem->word[0].load(relaxed) != 3;
     });
-    // One CPU's load, then another's store, then the first one's: two switches; and one to the third.
+    // One CPU's load, then another's store, then the first one's: two switches; and one to the
+    // third.
     EXPECT_LE(switches(best), 3u + 2u) << to_string(failing) << " to " << to_string(best);
     EXPECT_LE(tries, kShrinkTries);
     EXPECT_EQ(to_string(best).find('i'), std::string::npos);

@@ -237,7 +237,9 @@ TEST_F(ReportStage, PictureShowsWhatIsLeftOver) {
   const pagetable::Pte pte(entry(page(4)).load(env::relaxed));
   entry(page(4)).store(pte.without(pagetable::Pte::kWrite).word(), env::relaxed);
   entry(page(9)).store(pte.word(), env::relaxed);
+  mm().mmap_lock.lock_write();
   mm().mark(vma_at(page(4)));
+  mm().mmap_lock.unlock_write();
   const std::string p = picture(stage);
   EXPECT_HAS(p, "STALE: its entry is frame");
   EXPECT_HAS(p, "in no mapping:\n    00409000  frame");

@@ -221,6 +221,8 @@ void died(const void* at, std::uint64_t bytes) {
   for (std::uint64_t o = from; o < from + bytes; o += Arena::kGranule) {
     the_world->arena.dead[o / Arena::kGranule] = 1;
   }
+  // Whoever else touches a word of it may come before or after: places that the searches must vary.
+  if (active) the_world->learn_death(from, bytes);
   if (page) the_world->arena.dead_page[from / Arena::kPage] = 1;
 }
 

@@ -239,6 +239,16 @@ class World::Impl {
     }
   }
 
+  /// A death is no access of a place, and conflicts with every other CPU's access of the memory.
+  void learn_death(std::uint64_t from, std::uint64_t bytes) {
+    for (std::uint64_t o = from; o < from + bytes; ++o) {
+      Sharing& s = shadow.sharing(o);
+      if (s.shared || (s.cpus & ~bit(me->id)) == 0) continue;
+      s.shared = true;
+      ++shared_count;
+    }
+  }
+
   void note_write(Place place) {
     if (place == kNoPlace) return;
     Cell& c = shadow.cell(place);
