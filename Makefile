@@ -21,11 +21,13 @@ compile = @cmake --build build/$(1) -j $(JOBS) --target $(2)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-build: deps-build ## library, command-line tool and examples, in build/release
+build: deps-build ## library, command-line tool, checker and examples, in build/release
 	$(call configure,$(PRESET))
 	$(call compile,$(PRESET),product)
 
-run: build ## build, then run the main job (RUN_ARGS)
+run: deps-build ## build the command, then run the main job (RUN_ARGS)
+	$(call configure,$(PRESET))
+	$(call compile,$(PRESET),faultpath-cli)
 	build/$(PRESET)/bin/faultpath $(RUN_ARGS)
 
 test: deps-test ## build everything; unit tests, the checker, include, freestanding and docs checks
