@@ -4,7 +4,13 @@ namespace faultpath::check {
 
 namespace {
 
+// `text` names a function or a file; before an `@`, the kind of operation.
 bool names(const sim::Op& op, std::string_view text) {
+  const std::size_t at = text.find('@');
+  if (at != text.npos) {
+    if (text.substr(0, at) != sim::name_of(op.kind)) return false;
+    text.remove_prefix(at + 1);
+  }
   return std::string_view(op.site.function_name()).find(text) != std::string_view::npos ||
          std::string_view(op.site.file_name()).find(text) != std::string_view::npos;
 }

@@ -12,7 +12,7 @@ namespace faultpath::check {
 
 /// One switch or guard line of a schedule that a person wrote down: `cpu` runs until it is about to
 /// do something in a function (or file) whose name contains `until`, for the `nth` time; empty: to
-/// its end.
+/// its end. `lock@Gather::` asks for that kind of operation besides.
 struct Cue {
   unsigned cpu = 0;
   std::string_view until{};
