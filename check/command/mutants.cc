@@ -57,7 +57,7 @@ json try_guard(const Options& options, Guard guard) {
   for (const Scene* scene : scenes) {
     // spf first: most guards are its, and what is tried in vain elsewhere would count.
     std::vector<PolicyChoice> policies = options.policies;
-    std::stable_partition(policies.begin(), policies.end(),
+    std::partition(policies.begin(), policies.end(),
                           [](const PolicyChoice& p) { return p.spec.policy == Policy::spf; });
     for (const PolicyChoice& p : policies) {
       if (scene->spf_only && p.spec.policy != Policy::spf) continue;

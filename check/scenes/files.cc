@@ -27,9 +27,8 @@ struct Told {
   }
 };
 
-//        page   0                1
-//            [ shared, file page 0 | file page 1 ]
-//                                  ^ is unmapped
+//   space 0  page 0 [ shared, file page 0 | file page 1 ]    space 1  page 0 [ shared, file page 1 ]
+//                                         ^ is unmapped
 //
 // The mapping's end has moved and the entry of page 1 is still there: a writeback that goes by the
 // mapping's bounds finds nothing to protect, and calls the page clean.
@@ -50,12 +49,17 @@ constexpr Scene kPartBesideWriteback{
           s.make_file(2);
           Told& told = s.state<Told>();
           Script& unmapper = s.cpu("unmapper", [](Script& c) { c.unmap(page(1), 1); });
-          s.cpu("syncer", [&told](Script& c) {
-            c.sync_file(1);
-            told.sync(c, 1, 77, [&] { c.sync_file(1); });
-          });
+          const unsigned elsewhere = s.new_space({.policy = s.policy()});
+          Script& syncer = s.cpu(
+              "syncer",
+              [&told](Script& c) {
+                c.sync(page(0), 1);
+                told.sync(c, 1, 77, [&] { c.sync(page(0), 1); });
+              },
+              elsewhere);
           Script& writer = s.cpu("writer", [&told](Script& c) { told.store(c, page(1), 77); });
           unmapper.map(page(0), 2, {.shared = true, .file = 1});
+          syncer.map(page(0), 1, {.shared = true, .file = 1, .file_page = 1});
           writer.store(page(1), 70);
         },
     .planted = kPartPlanted,
@@ -65,7 +69,7 @@ constexpr Scene kPartBesideWriteback{
 // The entry is clear and its flush is owed: writeback finds nothing to protect, writes the page and
 // calls it clean. Then a store through the old translation.
 constexpr Cue kCleanTooSoon[] = {{0, "flush_range"}, {1, ""}, {2, ""}, {0, ""}};
-constexpr Planted kDirtyPlanted[] = {{Guard::clean_after_flush, kCleanTooSoon}};
+constexpr Planted kCleanPlanted[] = {{Guard::clean_after_flush, kCleanTooSoon}};
 
 constexpr Scene kDontneedBesideWriteback{
     .name = "writeback-beside-dontneed",
@@ -78,16 +82,19 @@ constexpr Scene kDontneedBesideWriteback{
         [](Stage& s) {
           s.make_file(1);
           Script& dropper = s.cpu("dropper", [](Script& c) { c.dontneed(page(0), 1); });
-          s.cpu("syncer", [](Script& c) { c.sync_file(1); });
+          s.cpu("syncer", [](Script& c) { c.sync(page(0), 1); });
           Script& writer = s.cpu("writer", [](Script& c) { c.store(page(0), 77); });
           dropper.map(page(0), 1, {.shared = true, .file = 1});
           writer.store(page(0), 70);
         },
-    .planted = kDirtyPlanted,
+    .planted = kCleanPlanted,
     .preemptions = 1,
 };
 
 // The same window, and what is promised in it: the second writeback finds a clean page.
+constexpr Cue kSkipsTheSecond[] = {{0, "flush_range"}, {1, "Flag::raised"}, {2, ""}, {1, ""}};
+constexpr Planted kPromisePlanted[] = {{Guard::clean_after_flush, kSkipsTheSecond}};
+
 constexpr Scene kPromiseBesideDontneed{
     .name = "two-writebacks-beside-dontneed",
     .ids = "B66 B48 I15",
@@ -102,13 +109,14 @@ constexpr Scene kPromiseBesideDontneed{
           Told& told = s.state<Told>();
           Script& dropper = s.cpu("dropper", [](Script& c) { c.dontneed(page(0), 1); });
           s.cpu("syncer", [&told](Script& c) {
-            c.sync_file(1);
-            told.sync(c, 0, 77, [&] { c.sync_file(1); });
+            c.sync(page(0), 1);
+            told.sync(c, 0, 77, [&] { c.sync(page(0), 1); });
           });
           Script& writer = s.cpu("writer", [&told](Script& c) { told.store(c, page(0), 77); });
           dropper.map(page(0), 1, {.shared = true, .file = 1});
           writer.store(page(0), 70);
         },
+    .planted = kPromisePlanted,
     .preemptions = 1,
 };
 
@@ -118,17 +126,19 @@ constexpr Scene kUnmapBesideWriteback{
     .story =
         "The same with munmap of the whole mapping, which is in the file's list until its flush "
         "has "
-        "been answered.",
+        "been answered. The writeback is msync of another space's mapping of the page.",
     .build =
         [](Stage& s) {
           s.make_file(1);
           Script& unmapper = s.cpu("unmapper", [](Script& c) { c.unmap(page(0), 1); });
-          s.cpu("syncer", [](Script& c) { c.sync_file(1); });
+          const unsigned elsewhere = s.new_space({.policy = s.policy()});
+          Script& syncer = s.cpu("syncer", [](Script& c) { c.sync(page(0), 1); }, elsewhere);
           Script& writer = s.cpu("writer", [](Script& c) { c.store(page(0), 77); });
           unmapper.map(page(0), 1, {.shared = true, .file = 1});
+          syncer.map(page(0), 1, {.shared = true, .file = 1});
           writer.store(page(0), 70);
         },
-    .planted = kDirtyPlanted,
+    .planted = kCleanPlanted,
     .preemptions = 1,
 };
 
@@ -171,6 +181,7 @@ constexpr Scene kTwoSyncs{
             c.sync(page(0), 1);
             c.expect(c.stage().store(1).word(0, 0) == 70,
                      "a store that was made before sync is not in the file's store after it");
+            c.store(page(0), 71);  // shared with the first one: searches switch where it reads it
           });
           one.map(page(0), 1, {.shared = true, .file = 1});
           one.store(page(0), 70);
@@ -178,7 +189,7 @@ constexpr Scene kTwoSyncs{
 };
 
 // The walk over the mappings takes no lock of the space: it finds a table that munmap unlinks.
-constexpr Cue kLocksDeadTable[] = {{1, "lock@write_protect_mappings"}, {0, ""}, {1, ""}};
+constexpr Cue kLocksDeadTable[] = {{1, "lock@write_protect_entry"}, {0, ""}, {1, ""}};
 constexpr Planted kTablePlanted[] = {{Guard::retire_through_epochs, kLocksDeadTable}};
 
 constexpr Scene kTableBesideWriteback{
@@ -418,6 +429,7 @@ constexpr Scene kClosedFile{
                    std::to_string(wanted);
           };
         },
+    .preemptions = 1,
 };
 
 constexpr const Scene* kScenes[] = {

@@ -92,6 +92,7 @@ constexpr Scene kDontneedOwedToAThird{
           reader.store(page(0), 10);
         },
     .planted = kThirdReadsPlanted,
+    .preemptions = 1,
 };
 
 constexpr Scene kDontneedBesideCopy{
@@ -260,6 +261,7 @@ constexpr Scene kRequestsAddUp{
           user.store(page(0), 10);
           user.store(page(2), 12);
         },
+    .preemptions = 1,
 };
 
 constexpr const Scene* kScenes[] = {

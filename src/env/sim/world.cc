@@ -83,6 +83,7 @@ void World::reset() {
   impl_->shadow.forget_sharing();
   impl_->shared_count = 0;
   impl_->clock_ns = 1;
+  impl_->step_ns = 1000;
   violation_ = {};
   trace_.clear();
 }
