@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Usage: tidy.sh [BUILD_DIR]
-# Runs clang-tidy over the engine's sources; BUILD_DIR (build/ci-clang) has compile_commands.json.
+# Runs clang-tidy over the sources of the engine and of the checker; BUILD_DIR (build/ci-clang) has
+# compile_commands.json. An engine source is built twice, with the machine's environment and with
+# the simulated world's, and read as both.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/ci-clang}
@@ -9,7 +11,7 @@ if [[ ! -f $build/compile_commands.json ]]; then
   exit 2
 fi
 mapfile -t files < <(find src/env/native src/{base,sync,arch,memory,pagetable,vma,cache} \
-  src/{fault,change,space,mmu} -name '*.cc' 2>/dev/null | sort)
+  src/{fault,change,space,mmu} src/env/sim check -name '*.cc' 2>/dev/null | sort)
 if [[ ${#files[@]} -eq 0 ]]; then
   echo "tidy: no engine sources"
   exit 0

@@ -58,7 +58,7 @@ json try_guard(const Options& options, Guard guard) {
     // spf first: most guards are its, and what is tried in vain elsewhere would count.
     std::vector<PolicyChoice> policies = options.policies;
     std::partition(policies.begin(), policies.end(),
-                          [](const PolicyChoice& p) { return p.spec.policy == Policy::spf; });
+                   [](const PolicyChoice& p) { return p.spec.policy == Policy::spf; });
     for (const PolicyChoice& p : policies) {
       if (scene->spf_only && p.spec.policy != Policy::spf) continue;
       PolicyChoice mutated = p;

@@ -59,15 +59,14 @@ Names::Names(const Survey& s) {
   note_vmas(s);
   note_roots(s);
   note_tree_nodes(s);
-  std::stable_sort(fields_.begin(), fields_.end(),
-                   [](const Field& a, const Field& b) { return a.from < b.from; });
 }
 
 void Names::add(const void* at, std::size_t bytes, std::string name, Meaning meaning,
                 bool certain) {
   const Place from = place_of(at);
   if (from == sim::kNoPlace) return;
-  fields_.push_back({from, static_cast<Place>(from + bytes), meaning, certain, std::move(name)});
+  fields_.insert(
+      {from, {from, static_cast<Place>(from + bytes), meaning, certain, std::move(name)}});
 }
 
 // --- what is noted ------------------------------------------------------------------------------
@@ -291,11 +290,10 @@ const Names::Field* Names::field(Place place) const {
   if (before_ != nullptr) {
     if (const Field* const f = before_->field(place); f != nullptr && f->certain) return f;
   }
-  auto it = std::upper_bound(fields_.begin(), fields_.end(), place,
-                             [](Place p, const Field& f) { return p < f.from; });
+  auto it = fields_.upper_bound(place);
   if (it == fields_.begin()) return nullptr;
   --it;
-  return place < it->end ? &*it : nullptr;
+  return place < it->second.end ? &it->second : nullptr;
 }
 
 std::string Names::name(Place place) const {

@@ -1,6 +1,7 @@
 // Names: what a place in the arena is, in words of somebody who knows kernels.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -104,7 +105,7 @@ class Names {
   Array frame_table_;
   Array objects_;
   Array payload_;
-  std::vector<Field> fields_;  ///< by place; they do not overlap
+  std::multimap<sim::Place, Field> fields_;  ///< of two at one place, the one noted last counts
   std::shared_ptr<const Names> before_;
 };
 

@@ -155,7 +155,7 @@ void Script::sync(Addr at, unsigned pages) {
 bool Script::fork(unsigned child) {
   begin();
   auto r = space().fork(*soft_);
-  if (r.has_value()) stage_.adopt(child, std::move(r).value());
+  if (r.has_value()) stage_.adopt(child, std::move(*r));
   Event e = event(Kind::fork);
   put_result(e, r);
   e.child = static_cast<std::uint8_t>(child);

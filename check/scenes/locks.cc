@@ -71,7 +71,7 @@ Guarded<Lock>& guarded(Stage& s, std::uint64_t writers,
                        std::shared_ptr<const FastClock> clock = nullptr) {
   s.bare = true;
   auto& g = s.state<Guarded<Lock>>();
-  s.at_rest = [&g, writers, clock] { return g.at_rest(writers); };
+  s.at_rest = [&g, writers, clock = std::move(clock)] { return g.at_rest(writers); };
   return g;
 }
 

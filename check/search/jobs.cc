@@ -100,6 +100,7 @@ void run_jobs(unsigned count, unsigned workers, const std::function<std::string(
               const std::function<void(unsigned, const std::string&)>& done) {
   if (workers > count) workers = count;
   std::vector<Worker> pool;
+  pool.reserve(workers);
   for (unsigned i = 0; i < workers; ++i) pool.push_back(start(pool, work));
   unsigned next = 0;
   unsigned finished = 0;
@@ -111,6 +112,7 @@ void run_jobs(unsigned count, unsigned workers, const std::function<std::string(
       (void)write_all(w.orders, &w.job, sizeof w.job);
     }
     std::vector<pollfd> ready;
+    ready.reserve(pool.size());
     for (const Worker& w : pool) ready.push_back({w.busy ? w.answers : -1, POLLIN, 0});
     if (poll(ready.data(), ready.size(), -1) < 0) continue;
     for (std::size_t i = 0; i < pool.size(); ++i) {

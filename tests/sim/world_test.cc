@@ -187,8 +187,8 @@ TEST_F(WorldTest, DeathComesOnce) {
 
 TEST_F(WorldTest, AWildAddressIsAFindingAndNotTheEnd) {
   auto script = [] {
-    volatile int* wild = reinterpret_cast<int*>(8);
-    *wild = 1;
+    volatile std::uintptr_t wild = 8;  // volatile, or the compiler knows it for what it is
+    *reinterpret_cast<volatile int*>(wild) = 1;
   };
   EXPECT_EQ(hunt(2, script), Detector::crash);
   EXPECT_EQ(hunt(2, script), Detector::crash) << "a second time";

@@ -155,11 +155,11 @@ class basic_var {
   }
 
   template <class U>
-  basic_var& operator+=(U v) noexcept {
+  basic_var& operator+=(const U& v) noexcept {
     return set(static_cast<T>(get() + v));
   }
   template <class U>
-  basic_var& operator-=(U v) noexcept {
+  basic_var& operator-=(const U& v) noexcept {
     return set(static_cast<T>(get() - v));
   }
   basic_var& operator++() noexcept { return set(static_cast<T>(get() + 1)); }
