@@ -33,6 +33,19 @@ TEST(PolicyText, Switches) {
   EXPECT_EQ(bypass("spf:single-thread-bypass=on,single-thread-bypass=off"), "off");
 }
 
+TEST(PolicyText, WhatIsPrintedIsReadBack) {
+  for (std::string_view text : {"mmap-lock", "spf", "spf:single-thread-bypass=off", "vma-lock",
+                                "vma-lock:bad-access=slow"}) {
+    const Result<PolicySpec> read = parse_policy(text);
+    ASSERT_TRUE(read) << text;
+    EXPECT_EQ(to_string(read.value()), text);
+  }
+  EXPECT_EQ(to_string(parse_policy("vma-lock:bad-access=fast").value()), "vma-lock");
+  EXPECT_FALSE(parse_policy("vma-lock:bad-access=slow").value().bad_access_fast);
+  EXPECT_FALSE(parse_policy("spf:bad-access=slow"));
+  EXPECT_FALSE(parse_policy("vma-lock:single-thread-bypass=off"));
+}
+
 TEST(PolicyText, EverythingElseIsAnError) {
   for (std::string_view text : {"",
                                 " ",

@@ -933,18 +933,13 @@ class Player {
 
 // ---- one policy ---------------------------------------------------------------------------------
 
-std::string text_of(const PolicySpec& policy) {
-  std::string text(name_of(policy.policy));
-  return policy.single_thread_bypass ? text : text + ":single-thread-bypass=off";
-}
-
 void check_counters(const Counters& c, Referee& referee) {
   if (c.faults != c.minor_faults + c.major_faults + c.fault_signals + c.fault_oom) {
     referee.violation("counters: %" PRIu64 " faults, but %" PRIu64 " minor, %" PRIu64
                       " major, %" PRIu64 " signals, %" PRIu64 " out of memory",
                       c.faults, c.minor_faults, c.major_faults, c.fault_signals, c.fault_oom);
   }
-  const std::uint64_t settled = c.spf + c.spf_vma_access + c.classic_settled;
+  const std::uint64_t settled = c.spf + c.spf_vma_access + c.vma_lock_success + c.classic_settled;
   if (c.faults != settled || c.classic_entered != c.classic_settled) {
     referee.violation("counters: %" PRIu64 " faults, %" PRIu64 " settled; classic: %" PRIu64
                       " entered, %" PRIu64 " settled",
@@ -954,7 +949,7 @@ void check_counters(const Counters& c, Referee& referee) {
 
 /// False after a violation.
 bool run_policy(const Options& options, const PolicySpec& policy) {
-  Referee referee(text_of(policy), options.seed);
+  Referee referee(to_string(policy), options.seed);
   const unsigned file_pages = Arena::file_pages_begin(options);
   WordStore private_store(kPrivateFilePages, file_pages);
   WordStore shared_store(kSharedFilePages, file_pages + kPrivateFilePages);
@@ -1027,7 +1022,7 @@ bool run_policy(const Options& options, const PolicySpec& policy) {
   check_counters(counters, referee);
   std::printf("stress: policy %s, %u threads, %u s, %" PRIu64 " operations, %" PRIu64
               " faults, %u violations\n",
-              text_of(policy).c_str(), options.threads, options.seconds, operations,
+              to_string(policy).c_str(), options.threads, options.seconds, operations,
               counters.faults, referee.violations());
   std::fflush(stdout);
   return referee.violations() == 0;

@@ -32,7 +32,7 @@ std::string canonical(const std::string& policy) {
   if (policy == lab::kHostVariant) return policy;
   const auto spec = parse_policy(policy);
   if (!spec) return "";
-  return fmt::format("{} {}", name_of(spec.value().policy), spec.value().single_thread_bypass);
+  return to_string(spec.value());
 }
 
 void check_workloads(const std::vector<std::string>& given) {
@@ -137,6 +137,11 @@ const std::vector<KnownPolicy>& known_policies() {
           policies.push_back({name, "speculative faults as posted in May 2018 (v11)"});
           policies.push_back(
               {name + ":single-thread-bypass=off", "the same, tried with a single task too"});
+          break;
+        case Policy::vma_lock:
+          policies.push_back({name, "a fault locks its VMA alone (Linux 6.4 to 6.15+)"});
+          policies.push_back({name + ":bad-access=slow",
+                              "forbidden accesses as before 6.10: under the mmap lock"});
           break;
       }
     }

@@ -55,12 +55,12 @@ json try_guard(const Options& options, Guard guard) {
   std::uint64_t tried = 0;
   json missed = json::array();
   for (const Scene* scene : scenes) {
-    // spf first: most guards are its, and what is tried in vain elsewhere would count.
+    // spf first: many guards are its, and what is tried in vain elsewhere would count.
     std::vector<PolicyChoice> policies = options.policies;
     std::partition(policies.begin(), policies.end(),
                    [](const PolicyChoice& p) { return p.spec.policy == Policy::spf; });
     for (const PolicyChoice& p : policies) {
-      if (scene->spf_only && p.spec.policy != Policy::spf) continue;
+      if (!plays_under(*scene, p.spec.policy)) continue;
       PolicyChoice mutated = p;
       mutated.guards_off |= guard_bit(guard);
       mutated.structural = false;

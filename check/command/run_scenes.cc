@@ -55,7 +55,7 @@ int run_scenes(const Options& options) {
   std::vector<Job> jobs;
   for (const Scene* s : options.scenes) {
     for (const PolicyChoice& p : options.policies) {
-      if (s->spf_only && p.spec.policy != Policy::spf) continue;
+      if (!plays_under(*s, p.spec.policy)) continue;
       jobs.push_back({s, &p});
     }
   }

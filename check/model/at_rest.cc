@@ -132,20 +132,28 @@ void Inspection::counters() {
   };
   same("faults", c.faults, "minor + major + signals + oom",
        c.minor_faults + c.major_faults + c.fault_signals + c.fault_oom);
-  same("faults", c.faults, "spf + spf_vma_access + classic_settled + beyond the user range",
-       c.spf + c.spf_vma_access + c.classic_settled + rest_->faults_beyond);
+  same("faults", c.faults,
+       "spf + spf_vma_access + vma_lock_success + classic_settled + beyond the user range",
+       c.spf + c.spf_vma_access + c.vma_lock_success + c.classic_settled + rest_->faults_beyond);
   same("classic_settled", c.classic_settled, "classic_entered", c.classic_entered);
   same("spf_entered", c.spf_entered, "what its attempts came to",
        c.spf + c.spf_vma_access + c.spf_vma_changed + c.spf_vma_noanon + c.spf_vma_notsup +
            c.spf_pmd_changed + c.spf_pte_lock + c.spf_no_vma + c.spf_no_memory);
-  bool all_spf = !rest_->spaces.empty();
-  for (const vma::Mm* mm : rest_->spaces) all_spf = all_spf && mm->policy.policy == Policy::spf;
-  if (all_spf) {
+  const auto all_under = [&](Policy p) {
+    for (const vma::Mm* mm : rest_->spaces) {
+      if (mm->policy.policy != p) return false;
+    }
+    return !rest_->spaces.empty();
+  };
+  if (all_under(Policy::vma_lock)) {
+    same("classic_entered", c.classic_entered, "what vma-lock passed on",
+         c.vma_lock_abort + c.vma_lock_retry + c.vma_lock_bad_access);
+  }
+  if (all_under(Policy::spf)) {
     same("classic_entered", c.classic_entered, "spf_bypassed + what spf passed on",
          c.spf_bypassed + c.spf_entered - c.spf - c.spf_vma_access);
   }
   same("table_alloc - table_free", c.table_alloc - c.table_free, "tables", all_tables_);
-  // (Slab pages that are given back count nowhere.)
   const std::uint64_t used =
       frames_ - 1 - Inspect::buddy(core()).free_frames() - cached_;  // the zero page is nobody's
   if (c.pgalloc - c.pgfree < used) {

@@ -104,8 +104,13 @@ void Inspection::vmas(unsigned s) {
     }
     if (v.mm != &mm) wrong("{}: its mm is another", text_of(s, v));
     const std::uint64_t sequence = v.sequence.read_begin();
-    if (mm.marks && (sequence & 1) != 0) {
+    if (mm.marking == vma::Marking::sequence && (sequence & 1) != 0) {
       wrong("{}: its sequence is {}: it is still marked", text_of(s, v), sequence);
+    }
+    if (mm.marking == vma::Marking::vma_lock) {
+      if (mm.is_marked(v)) wrong("{}: it is still locked for write", text_of(s, v));
+      const std::uint32_t count = v.lock.count.load(env::relaxed);
+      if (count != 1) wrong("{}: its lock's count is {:#x}, and should be 1", text_of(s, v), count);
     }
     const std::uint32_t refs = v.refs.load(env::relaxed);
     if (refs != 1)

@@ -51,7 +51,7 @@ inline constexpr Member kVmaPrivate[] = {
     {40, 8, "anon_root", Meaning::pointer},
     {48, 1, "chain_singular"},
 };
-static_assert(sizeof(vma::Vma) == 256);
+static_assert(sizeof(vma::Vma) == 320);
 
 // pagetable/
 inline constexpr std::size_t kPageTableRoot = 8;

@@ -187,6 +187,8 @@ void Names::note_spaces(const Survey& s) FP_NO_THREAD_SAFETY_ANALYSIS {  // addr
     add(mm.flush_pending, n + ".flush_pending");
     add(mm.cpus, n + ".cpus", Meaning::bits);
     add(mm.users, n + ".users");
+    add(mm.lock_sequence, n + ".lock_sequence", Meaning::sequence);
+    add(mm.vma_drained, n + ".vma_drained");
   }
 }
 
@@ -211,6 +213,8 @@ void Names::note_vmas(const Survey& s) {
     add(v.link, n + ".link", Meaning::pointer, listed);
     add(v.sequence, n + ".sequence", Meaning::sequence, listed);
     add(v.refs, n + ".refs", Meaning::number, listed);
+    add(v.lock.count, n + ".lock.count", Meaning::bits, listed);
+    add(v.lock.sequence, n + ".lock.sequence", Meaning::number, listed);
     add(v.mm, n + ".mm", Meaning::pointer, listed);
     add(v.rmap_next, n + ".rmap_next", Meaning::pointer, listed);
     add(v.rmap_prev, n + ".rmap_prev", Meaning::pointer, listed);

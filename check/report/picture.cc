@@ -103,6 +103,9 @@ class Painter {
     }
     const std::uint64_t sequence = layout::read<std::uint64_t>(&v.sequence, 0);
     std::string more = fmt::format("sequence {}", value(v.sequence, sequence));
+    if (const auto count = v.lock.count.load(env::relaxed); count != 0) {
+      more = fmt::format("lock {:#x}, locked at {}", count, v.lock.sequence.load(env::relaxed));
+    }
     if (v.ever_faulted()) more += ", ever faulted";
     if (const auto refs = v.refs.load(env::relaxed); refs != 1)
       more += fmt::format(", {} refs", refs);

@@ -1,5 +1,7 @@
 #include "check/report/report.h"
 
+#include <faultpath/format.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,12 +15,6 @@
 namespace faultpath::check {
 
 namespace {
-
-std::string policy_text(const PolicySpec& spec) {
-  std::string s(name_of(spec.policy));
-  if (!spec.single_thread_bypass) s += ":single-thread-bypass=off";
-  return s;
-}
 
 std::string guards_text(std::uint64_t off) {
   std::string s;
@@ -82,7 +78,7 @@ std::string report(Play& play, const Schedule& schedule, std::string_view replay
 
   std::string out =
       fmt::format("scene {}, policy {}{}: {} after {} steps, {} switches\n", scene.name,
-                  policy_text(play.variant().policy), guards_text(play.variant().guards_off),
+                  to_string(play.variant().policy), guards_text(play.variant().guards_off),
                   violation ? capitals(sim::name_of(violation.detector)) : "nothing found",
                   steps.size(), switches(executed));
   if (witness.diverged()) out += "(the run did not follow the schedule to its end)\n";

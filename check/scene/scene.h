@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -31,7 +32,7 @@ struct Scene {
   std::string_view story;  ///< who does what, and what would go wrong
   void (*build)(Stage& stage);
   std::span<const Planted> planted{};  ///< guards that this scene kills
-  bool spf_only = false;
+  std::optional<Policy> only{};        ///< plays under one policy alone
   /// Every schedule with at most so many preemptions is tried.
   unsigned preemptions = 2;
   /// Every schedule at all is tried (small scenes).
@@ -40,6 +41,10 @@ struct Scene {
   std::uint64_t call_steps = 4000;
   std::uint64_t seed = 0;  ///< of a generated scene
 };
+
+inline bool plays_under(const Scene& scene, Policy policy) {
+  return !scene.only || *scene.only == policy;
+}
 
 /// All scenes that are written down, in the order of their numbers.
 std::span<const Scene* const> all_scenes();

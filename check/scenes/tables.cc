@@ -69,7 +69,7 @@ constexpr Scene kUnmapBesideFindEntry{
           mapper.dontneed(page(0), 1);
         },
     .planted = kFindPlanted,
-    .spf_only = true,
+    .only = Policy::spf,
 };
 
 // The fault has seen the table. It is unlinked, two grace periods pass, and it is free.

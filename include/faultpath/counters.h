@@ -26,6 +26,11 @@ namespace faultpath {
   X(spf_pte_lock, "pagefault:spf_pte_lock")             \
   X(spf_no_vma, "pagefault:spf_no_vma")                 \
   X(spf_no_memory, "pagefault:spf_no_memory")           \
+  X(vma_lock_success, "vma_lock_success")               \
+  X(vma_lock_abort, "vma_lock_abort")                   \
+  X(vma_lock_retry, "vma_lock_retry")                   \
+  X(vma_lock_miss, "vma_lock_miss")                     \
+  X(vma_lock_bad_access, "vma_lock_bad_access")         \
   X(classic_entered, "pagefault:classic_entered")       \
   X(classic_settled, "pagefault:classic_settled")       \
   X(mmap_lock_read, "mmap_lock.read.acquired")          \

@@ -1,7 +1,8 @@
-// Text of outcomes, for people.
+// Text of outcomes and policies.
 #pragma once
 
 #include <faultpath/outcome.h>
+#include <faultpath/policy.h>
 
 #include <cstdio>
 #include <string>
@@ -42,6 +43,20 @@ inline std::string to_string(const Outcome& o) {
       return text;
   }
   return "?";
+}
+
+/// What parse_policy() reads as the same policy; switches that are as usual are left out.
+inline std::string to_string(const PolicySpec& spec) {
+  std::string text(name_of(spec.policy));
+  char before = ':';
+  const auto add = [&](const char* item) {
+    text += before;
+    text += item;
+    before = ',';
+  };
+  if (spec.policy == Policy::spf && !spec.single_thread_bypass) add("single-thread-bypass=off");
+  if (spec.policy == Policy::vma_lock && !spec.bad_access_fast) add("bad-access=slow");
+  return text;
 }
 
 }  // namespace faultpath

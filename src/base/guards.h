@@ -31,6 +31,17 @@ enum class Guard {
   init_before_publish,        ///< a page is filled before its entry is set (B63)
   parts_stay_listed,          ///< a part cut off a file's VMA stays listed to the flush (I8, B50)
 
+  // Per-VMA locks (vma/vma_lock.h).
+  vma_lock_drains_readers,   ///< a writer waits for the faults that hold the VMA (B01)
+  vma_lock_same_space,       ///< a locked VMA is the caller's space's (B14)
+  vma_lock_recheck,          ///< ... and no writer has it (B14)
+  vma_lock_bounds,           ///< ... and it covers the address (B14)
+  vma_lock_detach_drains,    ///< a VMA that left the tree waits for late readers (B11, B14)
+  vma_lock_lookup_afresh,    ///< a lookup that is repeated begins at the root (B12)
+  vma_lock_wake_in_section,  ///< who steps back from another space\'s VMA keeps that space (B11)
+  vma_fields_after_lock,     ///< a VMA\'s fields are read after it has been locked (B05)
+  anon_prepare_under_mmap_lock,  ///< a first fault reads neighbours under the mmap lock (B18)
+
   // The stand-alone fences (docs/LOCKING.md says what each orders).
   fence_epoch_entry,     ///< an epoch slot is visible before the section's first load
   fence_retire,          ///< what unlinks is visible before the epoch is read
@@ -65,6 +76,15 @@ inline constexpr Guard kAllGuards[] = {
     Guard::clean_after_flush,
     Guard::init_before_publish,
     Guard::parts_stay_listed,
+    Guard::vma_lock_drains_readers,
+    Guard::vma_lock_same_space,
+    Guard::vma_lock_recheck,
+    Guard::vma_lock_bounds,
+    Guard::vma_lock_detach_drains,
+    Guard::vma_lock_lookup_afresh,
+    Guard::vma_lock_wake_in_section,
+    Guard::vma_fields_after_lock,
+    Guard::anon_prepare_under_mmap_lock,
     Guard::fence_epoch_entry,
     Guard::fence_retire,
     Guard::fence_flush_entries,
@@ -100,6 +120,15 @@ constexpr const char* name_of(Guard g) {
     case Guard::clean_after_flush: return "clean_after_flush";
     case Guard::init_before_publish: return "init_before_publish";
     case Guard::parts_stay_listed: return "parts_stay_listed";
+    case Guard::vma_lock_drains_readers: return "vma_lock_drains_readers";
+    case Guard::vma_lock_same_space: return "vma_lock_same_space";
+    case Guard::vma_lock_recheck: return "vma_lock_recheck";
+    case Guard::vma_lock_bounds: return "vma_lock_bounds";
+    case Guard::vma_lock_detach_drains: return "vma_lock_detach_drains";
+    case Guard::vma_lock_lookup_afresh: return "vma_lock_lookup_afresh";
+    case Guard::vma_lock_wake_in_section: return "vma_lock_wake_in_section";
+    case Guard::vma_fields_after_lock: return "vma_fields_after_lock";
+    case Guard::anon_prepare_under_mmap_lock: return "anon_prepare_under_mmap_lock";
     case Guard::fence_epoch_entry: return "fence_epoch_entry";
     case Guard::fence_retire: return "fence_retire";
     case Guard::fence_flush_entries: return "fence_flush_entries";

@@ -217,18 +217,27 @@ bool FileObject::fill(Cpu& cpu, Frame& page, std::uint64_t index) {
 }
 
 // Returns with the lock of a page that only its result names: beyond Clang's analysis.
-PageStatus FileObject::get_page_locked(Cpu& cpu, std::uint64_t index, Pfn* out,
+PageStatus FileObject::get_page_locked(Cpu& cpu, std::uint64_t index, bool may_wait, Pfn* out,
                                        bool* read_it) FP_NO_THREAD_SAFETY_ANALYSIS {
   // A hint; asked again below.
   if (index >= pages()) return PageStatus::beyond_end;
   const Pfn pfn = find_or_create(cpu, index);
   if (pfn == kNoPfn) return PageStatus::no_memory;
   Frame& page = core_->frame(pfn);
-  page.page_lock.lock();
+  if (may_wait) {
+    page.page_lock.lock();
+  } else if (!page.page_lock.try_lock()) {
+    core_->put_frame(cpu, pfn);
+    return PageStatus::would_wait;
+  }
   PageStatus status = PageStatus::ok;
   if (env::guard<Guard::file_size_under_page_lock>() && index >= pages()) {
     status = PageStatus::beyond_end;
-  } else if ((page.flags.load(env::acquire) & memory::kPageUptodate) == 0) {
+  } else if ((page.flags.load(env::acquire) & memory::kPageUptodate) != 0) {
+    // As it is.
+  } else if (!may_wait && store_ != nullptr) {
+    status = PageStatus::would_wait;
+  } else {
     if (!fill(cpu, page, index)) status = PageStatus::io_error;
     if (read_it != nullptr && store_ != nullptr) *read_it = true;
   }
@@ -255,7 +264,7 @@ Result<std::uint64_t> FileObject::for_each_part(Cpu& cpu, std::uint64_t offset, 
     if (n > bytes - done) n = bytes - done;
     if (n > end - offset) n = end - offset;
     Pfn pfn = kNoPfn;
-    const PageStatus status = get_page_locked(cpu, offset >> kPageShift, &pfn, nullptr);
+    const PageStatus status = get_page_locked(cpu, offset >> kPageShift, true, &pfn, nullptr);
     if (status != PageStatus::ok) {
       if (done != 0 || status == PageStatus::beyond_end) return done;
       return status == PageStatus::no_memory ? Errno::enomem : Errno::eio;
@@ -440,6 +449,10 @@ std::uint32_t slab_object_bytes(SlabKind kind) {
     case SlabKind::count: break;
   }
   return 64;
+}
+
+std::uint32_t slab_stable_line(SlabKind kind) {
+  return kind == SlabKind::vma ? offsetof(vma::VmaHead, lock) : 0;
 }
 
 }  // namespace faultpath::memory

@@ -19,7 +19,13 @@ using memory::MachineCore;
 using memory::Pfn;
 
 /// How getting a page ended.
-enum class PageStatus : std::uint8_t { ok, beyond_end, no_memory, io_error };
+enum class PageStatus : std::uint8_t {
+  ok,
+  beyond_end,
+  no_memory,
+  io_error,
+  would_wait,  ///< for the store or for another's page lock, and the caller may not
+};
 
 /// Pages are found by an index tree of frames (nodes of kPageSize / 8 words) whose height grows
 /// with the file. Lookups take no lock: a word goes from empty to a page or a node once, and
@@ -49,9 +55,9 @@ class FileObject {
 
   /// The page at `index`, up to date, locked, with a reference for the caller; read from the store
   /// if it is not there. The size was read again with the page locked (I15). `read_it` is set if
-  /// this call waited for the store: a major fault. May wait; not in a section, not with a table
-  /// lock.
-  PageStatus get_page_locked(Cpu& cpu, std::uint64_t index, Pfn* out, bool* read_it);
+  /// this call waited for the store: a major fault. Not in a section, not with a table lock. Without
+  /// `may_wait` it still waits for memory.
+  PageStatus get_page_locked(Cpu& cpu, std::uint64_t index, bool may_wait, Pfn* out, bool* read_it);
   /// (Which page lock is held is a matter of values, which Clang's analysis cannot follow.)
   void unlock_page(Pfn pfn) FP_NO_THREAD_SAFETY_ANALYSIS { core_->frame(pfn).page_lock.unlock(); }
   /// A store through a mapping or write_at is about to happen, or has happened through a

@@ -21,7 +21,8 @@ Mm* create_mm(MachineCore& core, Cpu& cpu, const SpaceOptions& options)
   mm->policy = options.policy;
   mm->options = options;
   mm->options.mmap_base = page_floor(options.mmap_base);  // the default is no multiple of 64 KiB
-  mm->marks = options.policy.policy == Policy::spf;
+  if (options.policy.policy == Policy::spf) mm->marking = vma::Marking::sequence;
+  if (options.policy.policy == Policy::vma_lock) mm->marking = vma::Marking::vma_lock;
   mm->brk = options.brk_start;
   mm->map_count = 0;
   if (!mm->tables.init(core, cpu)) {
@@ -134,6 +135,7 @@ Mm* fork(Cpu& cpu, Mm& parent) {
           discard_unlisted(cpu, *child, v);
           return ok = false;
         }
+        child->attach(*v);
         ++child->map_count;
         if (v->file() != nullptr) v->file()->add_mapping(*v);
         // Pages of shared mappings, and of private file mappings without copies, are found again by

@@ -303,6 +303,9 @@ void VmaChange::apply() FP_MMAP_LOCK_HELD {
     }
     file->rmap_lock.unlock_write();
   }
+  for (unsigned i = 0; i < touched_count_; ++i) {
+    if (touched_[i].fresh && !touched_[i].ghost) mm_.attach(*touched_[i].vma);
+  }
   mm_.map_count += static_cast<std::uint32_t>(count_delta_);
   mm_.publish(edit_);  // the linearisation point for lookups
   applied_ = true;

@@ -30,7 +30,9 @@ class Removed {
   ~Removed();
   Removed(const Removed&) = delete;
   Removed& operator=(const Removed&) = delete;
-  void add(Vma* v) {
+  /// Under the mmap lock for write; the VMA is marked, and in no tree.
+  void add(Vma* v) FP_NO_THREAD_SAFETY_ANALYSIS {
+    mm_.detach(*v);
     v->link.next = head_;
     head_ = v;
   }

@@ -1,6 +1,7 @@
 #include "fault/anon_prepare.h"
 
 #include "base/assert.h"
+#include "base/guards.h"
 #include "sync/spin_guard.h"
 #include "vma/merge.h"
 
@@ -9,9 +10,8 @@ namespace faultpath::fault {
 // Linux lets a VMA take over the anon_vma of a neighbour that it might merge with one day, so that
 // having had pages does not keep two mappings apart for ever. The neighbour's root may change only
 // under the anon lock (another first fault) or the mmap lock for write, which our hold excludes.
-bool prepare_anon(Fault& f) {
-  if (f.vma.ever_faulted) return true;
-  FP_ASSERT(f.stability == Stability::mmap_lock);
+namespace {
+void settle_root(Fault& f) {
   Mm& mm = f.mm;
   Vma& v = *f.live;
   vma::AnonRoot* spare = nullptr;
@@ -35,6 +35,18 @@ bool prepare_anon(Fault& f) {
   }
   if (spare != nullptr) mm.put_anon_root(f.cpu, spare);
   f.vma.ever_faulted = true;
+}
+}  // namespace
+
+bool prepare_anon(Fault& f) FP_NO_THREAD_SAFETY_ANALYSIS {
+  if (f.vma.ever_faulted) return true;
+  FP_ASSERT(!f.speculative());
+  // Against the lock order, so only tried: a writer may be waiting for our VMA.
+  const bool take =
+      f.stability == Stability::vma_lock && env::guard<Guard::anon_prepare_under_mmap_lock>();
+  if (take && !f.mm.mmap_lock.try_lock_read()) return false;
+  settle_root(f);
+  if (take) f.mm.unlock_read();
   return true;
 }
 

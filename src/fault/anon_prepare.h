@@ -6,8 +6,9 @@
 namespace faultpath::fault {
 
 /// Makes `ever_faulted` true, as Linux's anon_vma_prepare. Under the mmap lock for read; nothing to
-/// do in a speculative fault, whose check 5 demanded it. False when frames are short (never today:
-/// the write side made the root).
+/// do in a speculative fault, whose check 5 demanded it. A fault that holds the VMA's lock takes the
+/// mmap lock for it if that can be had at once: neighbours are read. False: it could not, and the
+/// classic path must do it (B18).
 bool prepare_anon(Fault& f);
 
 }  // namespace faultpath::fault

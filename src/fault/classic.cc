@@ -4,6 +4,17 @@
 
 namespace faultpath::fault {
 
+Outcome to_outcome(const Fault& f, Resolved r) {
+  switch (r) {
+    case Resolved::done: return Outcome::done(f.major);
+    case Resolved::beyond_end:
+    case Resolved::io_error: return Outcome::signal(kSigBus, kBusAdrErr, f.address, f.access);
+    case Resolved::out_of_memory:
+    case Resolved::pass_on: break;
+  }
+  return Outcome::out_of_memory(f.address);
+}
+
 Outcome classic(Cpu& cpu, Mm& mm, Addr address, Access access) {
   cpu.count(Counter::classic_entered);
   Outcome outcome = Outcome::done();
@@ -25,15 +36,7 @@ Outcome classic(Cpu& cpu, Mm& mm, Addr address, Access access) {
           f.seen = Pte(f.leaf.at(f.page, 0).load(env::acquire));
           r = resolve(f);
         }
-        switch (r) {
-          case Resolved::done: outcome = Outcome::done(f.major); break;
-          case Resolved::beyond_end:
-          case Resolved::io_error:
-            outcome = Outcome::signal(kSigBus, kBusAdrErr, address, access);
-            break;
-          case Resolved::out_of_memory:
-          case Resolved::pass_on: outcome = Outcome::out_of_memory(address); break;
-        }
+        outcome = to_outcome(f, r);
       }
     }
   }

@@ -47,9 +47,10 @@ bool EntryLock::lock_speculatively() FP_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 EntryLock::Result EntryLock::lock() FP_NO_THREAD_SAFETY_ANALYSIS {
-  if (f_.stability == Stability::mmap_lock) {
+  if (!f_.speculative()) {
     f_.leaf.meta->lock.lock();
-    // Tables are unlinked only under the mmap lock for write, which our hold excludes.
+    // Tables are unlinked only under the mmap lock for write, which our hold excludes; or, where
+    // the VMA is locked, by an operation that has locked every VMA whose entries the table has.
     FP_ASSERT(f_.leaf.meta->dead.load(env::relaxed) == 0);
   } else if (!lock_speculatively()) {
     return Result::pass_on;

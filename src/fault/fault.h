@@ -1,7 +1,8 @@
 // The fault: what it knows, and the one way in.
 //
 //   handle_fault            counts, picks the policy, counts the outcome        handle_fault.cc
-//     speculate             spf: no mmap lock; settles, or passes on            spf.cc
+//     speculate             spf: no lock; settles, or passes on                 spf.cc
+//     under_vma_lock        the VMA's lock for read; settles, or passes on      vma_lock.cc
 //     classic               the mmap lock for read over the whole fault         classic.cc
 //       resolve             PTE level: what must the entry become?              resolve.cc
 //         EntryLock         the linearisation point: table lock, checks         entry_lock.h
@@ -27,6 +28,7 @@ using vma::VmaView;
 enum class Stability : std::uint8_t {
   mmap_lock,  ///< the mmap lock is held for read: nothing can change
   sequence,   ///< spf: the VMA's sequence is compared under the table lock
+  vma_lock,   ///< the VMA's own lock is held for read: it cannot change
 };
 
 /// One fault in flight; lives on the stack.
@@ -37,8 +39,8 @@ struct Fault {
   Addr page;     ///< rounded down
   Access access;
   Stability stability = Stability::mmap_lock;
-  VmaView vma{};        ///< the copy that everything is derived from
-  Vma* live = nullptr;  ///< the VMA itself: stable fields under the mmap lock; spf: a reference
+  VmaView vma{};               ///< the copy that everything is derived from
+  Vma* live = nullptr;         ///< the VMA itself: stable under a lock; spf: a reference
   std::uint64_t sequence = 0;  ///< spf: the even count that `vma` was read under
   Table leaf{};
   Pte seen{};  ///< the entry as the decision was made from
@@ -46,6 +48,11 @@ struct Fault {
   Counter passed_on = Counter::spf_vma_changed;  ///< spf: the event that ended the attempt
 
   bool write() const { return access == Access::write; }
+  /// spf works on a copy that may be out of date, and may not wait.
+  bool speculative() const { return stability == Stability::sequence; }
+  /// For the store, or for a page lock: not with a VMA locked, since whoever changes the VMA would
+  /// wait as well (and hold the mmap lock meanwhile).
+  bool may_wait() const { return stability == Stability::mmap_lock; }
 };
 
 /// What resolve came to.
@@ -54,7 +61,7 @@ enum class Resolved : std::uint8_t {
   beyond_end,  ///< SIGBUS: past the end of the file
   io_error,    ///< SIGBUS: the store failed
   out_of_memory,
-  pass_on,  ///< spf only: the classic path must do it; Fault::passed_on says why
+  pass_on,  ///< the classic path must do it; spf: Fault::passed_on says why
 };
 
 /// Handles one fault of a Cpu that is parked in the engine (space/engine_entry.h), holding nothing.
@@ -66,6 +73,12 @@ Outcome classic(Cpu& cpu, Mm& mm, Addr address, Access access);
 /// True: settled, `*outcome` is final. False: nothing is held, the classic path is next; the reason
 /// has been counted.
 bool speculate(Cpu& cpu, Mm& mm, Addr address, Access access, Outcome* outcome);
+
+/// The same, under the lock of the one VMA. What is passed on has been counted by its reason.
+bool under_vma_lock(Cpu& cpu, Mm& mm, Addr address, Access access, Outcome* outcome);
+
+/// What the access gets for what resolve came to; not `pass_on`.
+Outcome to_outcome(const Fault& f, Resolved r);
 
 /// Makes the entry allow the access. `f.leaf` and `f.seen` are set.
 Resolved resolve(Fault& f);

@@ -5,8 +5,12 @@ namespace faultpath::fault {
 
 Outcome handle_fault(Cpu& cpu, Mm& mm, Addr address, Access access) {
   Outcome outcome = Outcome::done();
-  const bool settled =
-      mm.policy.policy == Policy::spf && speculate(cpu, mm, address, access, &outcome);
+  bool settled = false;
+  switch (mm.policy.policy) {
+    case Policy::mmap_lock: break;
+    case Policy::spf: settled = speculate(cpu, mm, address, access, &outcome); break;
+    case Policy::vma_lock: settled = under_vma_lock(cpu, mm, address, access, &outcome); break;
+  }
   if (!settled) outcome = classic(cpu, mm, address, access);
 
   cpu.count(Counter::faults);

@@ -17,7 +17,7 @@ namespace {
 class NewFrame {
  public:
   NewFrame(Fault& f, FrameKind kind)
-      : f_(f), pfn_(f.mm.core->allocate_frame(f.cpu, kind, f.stability == Stability::mmap_lock)) {}
+      : f_(f), pfn_(f.mm.core->allocate_frame(f.cpu, kind, !f.speculative())) {}
   ~NewFrame() {
     if (pfn_ != kNoPfn) f_.mm.core->free_frame(f_.cpu, pfn_);
   }
@@ -51,13 +51,33 @@ class FrameRef {
   Pfn pfn_;
 };
 
+/// A page's lock; not held where it would have to be waited for and may not be.
+class PageLock {
+ public:
+  PageLock(Frame& page, bool may_wait) FP_NO_THREAD_SAFETY_ANALYSIS : page_(page) {
+    if (may_wait) page.page_lock.lock();
+    held_ = may_wait || page.page_lock.try_lock();
+  }
+  ~PageLock() FP_NO_THREAD_SAFETY_ANALYSIS {
+    if (held_) page_.page_lock.unlock();
+  }
+  PageLock(const PageLock&) = delete;
+  PageLock& operator=(const PageLock&) = delete;
+  explicit operator bool() const { return held_; }
+
+ private:
+  Frame& page_;
+  bool held_;
+};
+
 /// The file's page under the fault, up to date, locked and referenced to the end of the scope, unless
 /// its reference goes into the entry.
 class FilePage {
  public:
   explicit FilePage(Fault& f)
       : f_(f),
-        status_(f.vma.file->get_page_locked(f.cpu, f.vma.page_index(f.page), &pfn_, &f.major)) {}
+        status_(f.vma.file->get_page_locked(f.cpu, f.vma.page_index(f.page), f.may_wait(), &pfn_,
+                                            &f.major)) {}
   ~FilePage() {
     if (status_ != PageStatus::ok) return;
     f_.vma.file->unlock_page(pfn_);
@@ -78,7 +98,7 @@ class FilePage {
 };
 
 Resolved out_of_memory(Fault& f) {
-  if (f.stability == Stability::mmap_lock) return Resolved::out_of_memory;
+  if (!f.speculative()) return Resolved::out_of_memory;
   // A speculative fault may not wait for memory; the classic path may.
   f.passed_on = Counter::spf_no_memory;
   return Resolved::pass_on;
@@ -90,6 +110,7 @@ Resolved not_held(EntryLock::Result r) {
 
 Resolved from_status(PageStatus status) {
   switch (status) {
+    case PageStatus::would_wait: return Resolved::pass_on;
     case PageStatus::beyond_end: return Resolved::beyond_end;
     case PageStatus::io_error: return Resolved::io_error;
     case PageStatus::no_memory: return Resolved::out_of_memory;
@@ -107,7 +128,7 @@ Resolved do_anonymous_page(Fault& f) {
     f.cpu.count(Counter::zero_page_maps);
     return Resolved::done;
   }
-  if (!prepare_anon(f)) return out_of_memory(f);
+  if (!prepare_anon(f)) return Resolved::pass_on;
   NewFrame page(f, FrameKind::anon);
   if (!page) return out_of_memory(f);
   if (env::guard<Guard::init_before_publish>()) env::payload_zero(page.payload());  // I14, B63
@@ -133,7 +154,7 @@ Resolved do_read_fault(Fault& f) {
 
 // A store to a private file mapping: a copy of the file's page.
 Resolved do_cow_fault(Fault& f) {
-  if (!prepare_anon(f)) return Resolved::out_of_memory;
+  if (!prepare_anon(f)) return Resolved::pass_on;
   NewFrame copy(f, FrameKind::anon);
   if (!copy) return Resolved::out_of_memory;
   FilePage page(f);
@@ -170,7 +191,8 @@ Resolved make_shared_writable(Fault& f) {
     page.refs.fetch_add(1, env::relaxed);
   }
   FrameRef ref(f, pfn);
-  sync::SleepGuard locked(page.page_lock);
+  const PageLock locked(page, f.may_wait());
+  if (!locked) return Resolved::pass_on;
   const std::uint64_t index = f.vma.page_index(f.page);
   if (env::guard<Guard::page_identity_under_lock>() &&
       (page.owner.load(env::acquire) != f.vma.file || page.index.load(env::acquire) != index)) {
@@ -190,7 +212,7 @@ Resolved make_shared_writable(Fault& f) {
 // A store to a page of a private mapping that is there, read-only: the page itself if it is ours
 // alone, else a copy.
 Resolved do_wp_page(Fault& f) {
-  if (!prepare_anon(f)) return out_of_memory(f);
+  if (!prepare_anon(f)) return Resolved::pass_on;
   const Pfn old = f.seen.pfn();
   const bool zero = f.seen.special();
   Frame& old_page = f.mm.core->frame(old);
@@ -246,7 +268,7 @@ Resolved do_wp_page(Fault& f) {
 Resolved resolve(Fault& f) {
   if (f.seen.none()) {
     if (f.vma.file == nullptr) return do_anonymous_page(f);
-    FP_ASSERT(f.stability == Stability::mmap_lock);
+    FP_ASSERT(!f.speculative());
     if (!f.write()) return do_read_fault(f);
     return f.vma.shared() ? do_shared_fault(f) : do_cow_fault(f);
   }
@@ -256,7 +278,7 @@ Resolved resolve(Fault& f) {
   // The entry allows the access: another fault was first, or the translation was only stale. (An
   // entry hidden by PROT_NONE under a VMA with rights does not occur: protect changes both before
   // it lets anybody in.)
-  FP_ASSERT(f.seen.present() || f.stability == Stability::sequence);
+  FP_ASSERT(f.seen.present() || f.speculative());
   if (!f.seen.present()) {
     f.passed_on = Counter::spf_vma_changed;
     return Resolved::pass_on;

@@ -56,7 +56,7 @@ MachineCore::MachineCore(const MachineOptions& options, const env::Region& regio
   buddy_.init(frames_, static_cast<std::uint32_t>(region_.frames));
   for (unsigned k = 0; k < kSlabKinds; ++k) {
     const auto kind = static_cast<SlabKind>(k);
-    slabs_[k].init(kind, slab_object_bytes(kind));
+    slabs_[k].init(kind, slab_object_bytes(kind), slab_stable_line(kind));
   }
   zero_pfn_ = buddy_.allocate(0);
   make_used(zero_pfn_, FrameKind::zero);
@@ -234,10 +234,11 @@ void MachineCore::put_frame(Cpu& cpu, Pfn pfn) {
   }
 }
 
-void MachineCore::release_slab_pages(Pfn head) {
+void MachineCore::release_slab_pages(Cpu& cpu, Pfn head) {
   for (Pfn at = head; at != kNoPfn;) {
     const Pfn next = frame(at).next;
     make_free(at);
+    cpu.count(Counter::pgfree);
     buddy_.release(at, 0);
     at = next;
   }
@@ -278,7 +279,7 @@ void MachineCore::cache_object(Cpu& cpu, SlabKind kind, void* object) {
 
 void MachineCore::free_object(Cpu& cpu, SlabKind kind, void* object) {
   sync::SpinGuard guard(cpu.cache_lock);
-  env::died(object, slabs_[static_cast<unsigned>(kind)].object_bytes());
+  slabs_[static_cast<unsigned>(kind)].note_death(object);
   cache_object(cpu, kind, object);
 }
 
@@ -298,7 +299,7 @@ void MachineCore::release_bucket(Cpu& actor, Cpu& cpu, RetireBucket& bucket) {
       void* const object = bucket.objects[k];
       void* const next = static_cast<PoolLink*>(object)->next;
       bucket.objects[k] = next;
-      env::died(object, slabs_[k].object_bytes());
+      slabs_[k].note_death(object);
       cache_object(cpu, static_cast<SlabKind>(k), object);
     }
   }
@@ -400,22 +401,26 @@ bool MachineCore::reclaim(Cpu& cpu) {
       release_ripe(cpu, cpus_[i]);
       drain(cpus_[i]);
     }
-    for (Slab& slab : slabs_) slab.trim(*this);
+    for (Slab& slab : slabs_) slab.trim(*this, cpu);
   }
   return buddy_.free_frames() > before || buddy_.free_frames() > kReserve;
 }
 
 void MachineCore::quiesce(Cpu& cpu) {
-  const std::uint32_t limit = cpu_limit();
-  const std::uint64_t target = epochs_.now() + 2;
-  while (epochs_.now() < target) {
-    if (!try_advance(cpu)) env::yield();
+  bool more = true;
+  while (more) {
+    const std::uint32_t limit = cpu_limit();
+    const std::uint64_t target = epochs_.now() + 2;
+    while (epochs_.now() < target) {
+      if (!try_advance(cpu)) env::yield();
+    }
+    for (std::uint32_t i = 0; i < limit; ++i) {
+      release_ripe(cpu, cpus_[i]);
+      drain(cpus_[i]);
+    }
+    more = false;  // unless pages of slabs owe a grace period of their own
+    for (Slab& slab : slabs_) more = slab.trim(*this, cpu) || more;
   }
-  for (std::uint32_t i = 0; i < limit; ++i) {
-    release_ripe(cpu, cpus_[i]);
-    drain(cpus_[i]);
-  }
-  for (Slab& slab : slabs_) slab.trim(*this);
 }
 
 MemoryInfo MachineCore::memory_info() {

@@ -52,7 +52,7 @@ class MachineCore {
   void free_object(Cpu& cpu, SlabKind kind, void* object);
 
   /// A chain (by Frame::next) of slab pages without objects goes back to the buddy allocator.
-  void release_slab_pages(Pfn head);
+  void release_slab_pages(Cpu& cpu, Pfn head);
 
   // --- grace periods ------------------------------------------------------------------------
   sync::EpochDomain& epochs() { return epochs_; }
@@ -125,6 +125,9 @@ class MachineCore {
 
 /// Bytes of each kind of object; defined by the rooms that own the types.
 std::uint32_t slab_object_bytes(SlabKind kind);
+/// Where in such an object is the line that readers may touch even while it is free, so that its
+/// page becomes something else only after a grace period; 0: there is none.
+std::uint32_t slab_stable_line(SlabKind kind);
 
 /// Owning the system Cpu for a while.
 class FP_SCOPED_CAPABILITY SystemCpu {

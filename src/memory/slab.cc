@@ -9,9 +9,10 @@ namespace faultpath::memory {
 // A slab page's Frame: owner = first free object (linked by PoolLink), occupied = objects out,
 // next/prev = the list of pages that have a free object.
 
-void Slab::init(SlabKind kind, std::uint32_t object_bytes) {
+void Slab::init(SlabKind kind, std::uint32_t object_bytes, std::uint32_t stable_line) {
   kind_ = kind;
   bytes_ = (object_bytes + 63u) & ~63u;
+  stable_line_ = stable_line;
   per_page_ = static_cast<std::uint32_t>(kPageSize / bytes_);
 }
 
@@ -60,7 +61,7 @@ void* Slab::add_page(MachineCore& core, Pfn pfn) {
   for (std::uint32_t i = per_page_; i-- > 0;) {
     auto* object = reinterpret_cast<PoolLink*>(at + std::uint64_t{i} * bytes_);
     object->next = head;
-    env::died(object, bytes_);
+    note_death(object);
     head = object;
   }
   f.owner.store(head, env::relaxed);
@@ -82,7 +83,7 @@ void Slab::put(MachineCore& core, void* object) {
   if (first == nullptr) link(core, pfn);
 }
 
-void Slab::trim(MachineCore& core) {
+bool Slab::trim(MachineCore& core, Cpu& cpu) {
   Pfn empty = kNoPfn;
   {
     sync::SpinGuard guard(lock_);
@@ -98,7 +99,19 @@ void Slab::trim(MachineCore& core) {
       at = next;
     }
   }
-  core.release_slab_pages(empty);
+  if (stable_line_ == 0) {
+    core.release_slab_pages(cpu, empty);
+    return false;
+  }
+  RetireBatch batch;
+  while (empty != kNoPfn) {
+    const Pfn next = core.frame(empty).next;
+    batch.add_frame(core.frame_table(), empty);
+    empty = next;
+  }
+  const bool any = batch.count != 0;
+  core.retire(cpu, batch);
+  return any;
 }
 
 }  // namespace faultpath::memory

@@ -10,6 +10,7 @@ struct Inspect;
 namespace faultpath::memory {
 
 class MachineCore;
+struct Cpu;
 
 /// The kinds of object that slabs hold. Sizes are told by the rooms that define the types.
 enum class SlabKind : std::uint8_t { vma, tree_node, anon_root, file, mm, count };
@@ -28,15 +29,22 @@ struct PoolLink {
 class Slab {
  public:
   Slab() { partial_ = kNoPfn; }
-  void init(SlabKind kind, std::uint32_t object_bytes);
+  /// `stable_line`: see slab_stable_line().
+  void init(SlabKind kind, std::uint32_t object_bytes, std::uint32_t stable_line);
   /// A free object of a slab page that has one; null if a new page is needed (see add_page).
   void* take(MachineCore& core);
   void put(MachineCore& core, void* object);
   /// Makes the frame (owned by the caller, its memory zeroed) a page of this slab, and takes from
   /// it. Free objects are dead, the one that is returned is too: who hands it out notes its birth.
   void* add_page(MachineCore& core, Pfn pfn);
-  /// Gives pages without objects back to the buddy allocator.
-  void trim(MachineCore& core);
+  /// Gives pages without objects back to the buddy allocator. True where they only were retired,
+  /// since readers may be looking at stable lines.
+  bool trim(MachineCore& core, Cpu& cpu);
+  /// For the checker: the object is free, all but its stable line.
+  void note_death(void* object) const {
+    env::died(object, bytes_);
+    if (stable_line_ != 0) env::born(static_cast<std::byte*>(object) + stable_line_, 64);
+  }
   std::uint32_t pages() const { return pages_.load(env::relaxed); }
   std::uint32_t object_bytes() const { return bytes_; }
 
@@ -52,6 +60,7 @@ class Slab {
   env::atomic<std::uint32_t> pages_;
   std::uint32_t bytes_ = 0;
   std::uint32_t per_page_ = 0;
+  std::uint32_t stable_line_ = 0;
   SlabKind kind_{};
 };
 

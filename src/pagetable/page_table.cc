@@ -77,8 +77,9 @@ void PageTable::free_tables(Cpu& cpu, Addr start, Addr end, Addr floor, Addr cei
   free_level(cpu, root(), kLevels - 1, 0, start, end, floor, ceiling, batch);
 }
 
-// Frees what hangs below `t` in [start, end); true if `t` itself has nothing left.
-bool PageTable::free_level(Cpu& cpu, Table t, unsigned level, Addr base, Addr start, Addr end,
+// Frees what hangs below `t` in [start, end). Whether a table has nothing left is asked under its own
+// lock alone: in one that other VMAs use too, faults that hold those VMAs link tables meanwhile.
+void PageTable::free_level(Cpu& cpu, Table t, unsigned level, Addr base, Addr start, Addr end,
                            Addr floor, Addr ceiling, memory::RetireBatch& batch) {
   const std::uint64_t span = span_of(level);
   for (unsigned i = index_of(start > base ? start : base, level); i < kEntries; ++i) {
@@ -88,13 +89,8 @@ bool PageTable::free_level(Cpu& cpu, Table t, unsigned level, Addr base, Addr st
     const Pte e(t.entries[i].load(env::acquire));
     if (!e.present()) continue;
     const Table child = table(e.pfn());
-    bool empty = false;
-    if (level == 1) {
-      empty = true;
-    } else {
-      empty = free_level(cpu, child, level - 1, child_base, start, end, floor, ceiling, batch);
-    }
-    if (!empty || child_base < floor || child_base + span > ceiling) continue;
+    if (level > 1) free_level(cpu, child, level - 1, child_base, start, end, floor, ceiling, batch);
+    if (child_base < floor || child_base + span > ceiling) continue;
     sync::SpinGuard parent_guard(t.meta->lock);
     sync::SpinGuard child_guard(child.meta->lock);
     if (child.meta->occupied != 0) {
@@ -111,7 +107,6 @@ bool PageTable::free_level(Cpu& cpu, Table t, unsigned level, Addr base, Addr st
     cpu.count(Counter::table_free);
     batch.add_frame(core_->frame_table(), core_->pfn_of(*child.meta));
   }
-  return t.meta->occupied == 0;
 }
 
 }  // namespace faultpath::pagetable

@@ -103,7 +103,7 @@ class PageTable {
     }
   }
   Table make_table(Cpu& cpu, unsigned level);
-  bool free_level(Cpu& cpu, Table t, unsigned level, Addr base, Addr start, Addr end, Addr floor,
+  void free_level(Cpu& cpu, Table t, unsigned level, Addr base, Addr start, Addr end, Addr floor,
                   Addr ceiling, memory::RetireBatch& batch);
 
   MachineCore* core_ = nullptr;

@@ -12,9 +12,15 @@ Vma* Mm::allocate_vma(Cpu& cpu) {
   auto* v = static_cast<Vma*>(core->allocate_object(cpu, SlabKind::vma));
   if (v == nullptr) return nullptr;
   // Not constructed anew: the sequence goes on from its former life. It left the tree marked, or is
-  // fresh memory (zero: even).
-  if (env::guard<Guard::born_marked>() && !v->sequence.is_marked()) v->sequence.begin_write();
+  // fresh memory (zero: even). Of the lock's line the count is 0 and stays it; the sequence is
+  // another space's, which must not pass for ours.
   v->mm = this;
+  if (marking == Marking::vma_lock) {
+    v->lock.sequence.store(env::guard<Guard::born_marked>() ? lock_sequence.load(env::relaxed) : 0,
+                           env::relaxed);
+  } else if (env::guard<Guard::born_marked>() && !v->sequence.is_marked()) {
+    v->sequence.begin_write();
+  }
   v->set_file(nullptr);
   v->set_anon(nullptr, false, true);
   v->rmap_next = v->rmap_prev = nullptr;
@@ -47,6 +53,11 @@ Vma* Mm::get_vma(Addr a) {
 
 void Mm::put_vma(Cpu& cpu, Vma* v) {
   if (v->refs.fetch_sub(1, env::acq_rel) != 1) return;
+  if (marking == Marking::vma_lock) {
+    // At once: readers check what they have locked (vma_lock.h).
+    core->free_object(cpu, SlabKind::vma, v);
+    return;
+  }
   memory::RetireBatch batch;
   batch.add_object(SlabKind::vma, v);
   core->retire(cpu, batch);

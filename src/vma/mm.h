@@ -18,6 +18,14 @@ namespace faultpath::vma {
 using memory::Cpu;
 using memory::MachineCore;
 
+/// How writers keep faults off a VMA that they change: what the space's policy, and what it falls
+/// back to, look at. No policy pays for another.
+enum class Marking : std::uint8_t {
+  none,      ///< faults hold the mmap lock
+  sequence,  ///< Vma::sequence is odd meanwhile
+  vma_lock,  ///< Vma::lock is held for write, until the mmap lock is let go
+};
+
 class Mm {
  public:
   memory::PoolLink link;
@@ -38,8 +46,12 @@ class Mm {
   MachineCore* core = nullptr;
   PolicySpec policy;
   SpaceOptions options;
-  /// Does the space's policy, or what it falls back to, read VMA sequences? Then writers mark.
-  bool marks = false;
+  Marking marking = Marking::none;
+
+  // `vma-lock`: what every fault compares its VMA's sequence with, odd while the mmap lock is held
+  // for write; and what a writer sleeps on until a VMA's readers are gone.
+  alignas(64) env::atomic<std::uint64_t> lock_sequence;
+  env::atomic<std::uint32_t> vma_drained;
 
   // Under the mmap lock: read for either mode, written for write.
   env::var<std::uint32_t> map_count FP_GUARDED_BY(mmap_lock);
@@ -76,20 +88,43 @@ class Mm {
       cpu.count(Counter::mmap_lock_write_waits);
       cpu.count(Counter::mmap_lock_write_wait_ns, w.wait_ns);
     }
+    if (marking == Marking::vma_lock) {
+      lock_sequence.store(lock_sequence.load(env::relaxed, site) + 1, env::relaxed, site);
+    }
   }
   void unlock_write(env::Site site = env::Site::current()) FP_RELEASE(mmap_lock) {
+    if (marking == Marking::vma_lock) {
+      // Unlocks every VMA that was locked meanwhile. Release: who finds the sequence even has all
+      // that was written (B06, I14).
+      lock_sequence.store(lock_sequence.load(env::relaxed, site) + 1, env::release, site);
+    }
     mmap_lock.unlock_write(site);
   }
 
   // --- marks ----------------------------------------------------------------------------------
   /// From before the first change of the VMA, or of an entry under it by an operation that excludes
-  /// faults, until after the flush. Marking twice is harmless for the caller.
+  /// faults, until after the flush. Marking twice is harmless for the caller. `vma-lock`: waits for
+  /// the faults that hold the VMA; it stays locked until the mmap lock is let go.
   void mark(Vma& v, env::Site site = env::Site::current()) FP_REQUIRES(mmap_lock) {
-    if (marks && !v.sequence.is_marked(site)) v.sequence.begin_write(site);
+    if (marking == Marking::sequence) {
+      if (!v.sequence.is_marked(site)) v.sequence.begin_write(site);
+    } else if (marking == Marking::vma_lock) {
+      start_write(v);
+    }
   }
   void unmark(Vma& v, env::Site site = env::Site::current()) FP_REQUIRES(mmap_lock) {
-    if (marks && v.sequence.is_marked(site)) v.sequence.end_write(site);
+    if (marking == Marking::sequence && v.sequence.is_marked(site)) v.sequence.end_write(site);
   }
+  bool is_marked(const Vma& v) const {
+    return marking == Marking::sequence
+               ? v.sequence.is_marked()
+               : v.lock.sequence.load(env::relaxed) == lock_sequence.load(env::relaxed);
+  }
+  /// `vma-lock`: from here on faults can lock the VMA, once it is in the tree and unmarked. All its
+  /// fields are set.
+  void attach(Vma& v) FP_REQUIRES(mmap_lock);
+  /// It has left the tree, marked: no fault holds it or can lock it any more.
+  void detach(Vma& v) FP_REQUIRES(mmap_lock);
 
   // --- VMAs -----------------------------------------------------------------------------------
   /// A fresh VMA: one reference, marked, no file, no root. Null when frames are short.
@@ -110,6 +145,10 @@ class Mm {
 
   /// Publishes an edit: one root store, under tree_lock where `spf` reads.
   void publish(TreeEdit& edit) FP_REQUIRES(mmap_lock);
+
+ private:
+  void start_write(Vma& v) FP_REQUIRES(mmap_lock);
+  void drain(Vma& v, std::uint32_t until) FP_REQUIRES(mmap_lock);
 };
 
 /// NodePool over the machine's slabs; retired nodes collect in the batch.
@@ -152,7 +191,7 @@ class FP_SCOPED_CAPABILITY WriteLock {
 
 inline void Vma::assert_writable() const {
 #if FAULTPATH_ASSERTS
-  if (mm->marks && !sequence.is_marked()) env::unmarked_write();
+  if (mm->marking != Marking::none && !mm->is_marked(*this)) env::unmarked_write();
 #endif
 }
 

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "memory/slab.h"
 #include "sync/seq_count.h"
+#include "vma/vma_lock.h"
 
 namespace faultpath::cache {
 class FileObject;
@@ -51,6 +52,12 @@ struct VmaView {
   std::uint64_t page_index(Addr a) const { return pgoff + ((a - start) >> kPageShift); }
 };
 
+/// What of a VMA is there even while it is free.
+struct VmaHead {
+  memory::PoolLink link;
+  VmaLock lock;  ///< a line of its own: readers may be counting in (vma_lock.h)
+};
+
 /// Slab object, type-stable: `sequence` goes on over reuse, everything else is written before the
 /// tree's root makes it reachable.
 ///
@@ -62,10 +69,8 @@ struct VmaView {
 /// setters assert it. start, end and pgoff of a VMA with a file change under the file's reverse-map
 /// lock besides. `ever_faulted` and `anon_root` are also set by the first classic fault, under the
 /// mmap lock for read and the mm's anon lock, only from clear to set.
-class Vma {
+class Vma : public VmaHead {
  public:
-  memory::PoolLink link;
-
   // The two words that speculative faults write and compare have a line of their own, as v11's
   // struct had them at its end: faults of other Cpus in this VMA fight for it, the fields below
   // stay shared.

@@ -1381,16 +1381,20 @@ TEST_P(RestTest, HoldBesideAChild) {
 }
 
 TEST_P(RestTest, ALeftMarkIsNamed) {
-  if (!mm().marks) return;  // such a space's sequences mean nothing
+  if (mm().marking != vma::Marking::sequence) return;  // such a space's sequences mean nothing
   vma(kPrivate).sequence.begin_write();
   expect_broken("space 0 VMA 0x400000-0x403000 rw-: its sequence is");
 }
 
 TEST_P(RestTest, VmasAreWhereTheTreeHasThem) {
   vma::Vma& v = vma(kPrivate);
-  if (mm().marks) v.sequence.begin_write();
-  v.set_bounds(kPrivate, kPrivate + 2 * kPageSize, v.pgoff());
-  if (mm().marks) v.sequence.end_write();
+  [&]() FP_NO_THREAD_SAFETY_ANALYSIS {
+    mm().lock_sequence.fetch_add(1, env::relaxed);
+    mm().mark(v);
+    v.set_bounds(kPrivate, kPrivate + 2 * kPageSize, v.pgoff());
+    mm().unmark(v);
+    mm().lock_sequence.fetch_add(1, env::relaxed);
+  }();
   expect_broken("the tree has it at 0x400000-0x403000");
 }
 

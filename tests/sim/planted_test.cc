@@ -41,8 +41,8 @@ class PlantedBug : public testing::TestWithParam<Bug> {
     return {GetParam().scene, PolicySpec(policy), guard_bit(GetParam().planted->guard), false};
   }
   std::vector<Policy> policies() const {
-    if (GetParam().scene->spf_only) return {Policy::spf};
-    return {Policy::spf, Policy::mmap_lock};
+    if (GetParam().scene->only) return {*GetParam().scene->only};
+    return {Policy::spf, Policy::vma_lock, Policy::mmap_lock};
   }
 };
 

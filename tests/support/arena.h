@@ -27,9 +27,7 @@
 
 namespace faultpath {
 
-inline void PrintTo(const PolicySpec& spec, std::ostream* out) {
-  *out << name_of(spec.policy) << (spec.single_thread_bypass ? "" : ":single-thread-bypass=off");
-}
+inline void PrintTo(const PolicySpec& spec, std::ostream* out) { *out << to_string(spec); }
 inline void PrintTo(Errno error, std::ostream* out) { *out << to_string(error); }
 inline void PrintTo(const Outcome& outcome, std::ostream* out) { *out << to_string(outcome); }
 
@@ -425,21 +423,26 @@ class Process {
 
 // ---- the fixture --------------------------------------------------------------------------------
 
-/// Every policy; and spf without its single-thread bypass, so that tests with one thread reach the
-/// speculative path too.
+/// Every policy; spf also without its single-thread bypass, so that tests with one thread reach the
+/// speculative path too; and vma-lock with both ways to refuse an access.
 inline std::vector<PolicySpec> all_policies() {
   std::vector<PolicySpec> specs;
   for (Policy p : kAllPolicies) specs.emplace_back(p);
   PolicySpec always_spf(Policy::spf);
   always_spf.single_thread_bypass = false;
   specs.push_back(always_spf);
+  PolicySpec slow_refusal(Policy::vma_lock);
+  slow_refusal.bad_access_fast = false;
+  specs.push_back(slow_refusal);
   return specs;
 }
 
 inline std::string policy_test_name(const testing::TestParamInfo<PolicySpec>& info) {
   std::string said(name_of(info.param.policy));
   std::replace(said.begin(), said.end(), '-', '_');
-  return info.param.single_thread_bypass ? said : said + "_no_bypass";
+  if (!info.param.single_thread_bypass) said += "_no_bypass";
+  if (!info.param.bad_access_fast) said += "_slow_refusal";
+  return said;
 }
 
 inline SpaceOptions space_under(const PolicySpec& policy) {
