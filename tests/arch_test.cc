@@ -318,8 +318,12 @@ TEST(Arm, EveryStatus) {
             }
           }
           ASSERT_EQ(shown(d), expected) << std::hex << fsr << (prefetch ? " prefetch" : "");
-          if (d.kind == Decoded::Kind::access) ASSERT_EQ(d.fault.address, kAt);
-          if (d.kind == Decoded::Kind::signal) ASSERT_EQ(d.signal.address(), kAt);
+          if (d.kind == Decoded::Kind::access) {
+            ASSERT_EQ(d.fault.address, kAt);
+          }
+          if (d.kind == Decoded::Kind::signal) {
+            ASSERT_EQ(d.signal.address(), kAt);
+          }
         }
       }
     }
@@ -366,7 +370,9 @@ TEST(Powerpc, EveryCombinationOfBits) {
       if (e & kBad) expected = user ? "SIGBUS BUS_OBJERR" : "refused";
       if (e & 0x10400000 || !(e & (kBad | 0x48240000))) expected = "refused";
       ASSERT_EQ(shown(d), expected) << std::hex << e;
-      if (d.kind == Decoded::Kind::access) ASSERT_EQ(d.fault.key_denied, (e & 0x00200000) != 0);
+      if (d.kind == Decoded::Kind::access) {
+        ASSERT_EQ(d.fault.key_denied, (e & 0x00200000) != 0);
+      }
     }
     // Of SRR1 seven bits are reasons, and the rest is the machine's state.
     const Decoded d = arch::powerpc::decode(
@@ -374,7 +380,9 @@ TEST(Powerpc, EveryCombinationOfBits) {
     std::string expected = e & 0x000a0000 ? "SIGBUS BUS_OBJERR" : "exec";
     if (!(e & 0x582e0000)) expected = "refused";
     ASSERT_EQ(shown(d), expected) << std::hex << e;
-    if (d.kind == Decoded::Kind::access) ASSERT_EQ(d.fault.address, kAt);
+    if (d.kind == Decoded::Kind::access) {
+      ASSERT_EQ(d.fault.address, kAt);
+    }
   }
 }
 
@@ -415,8 +423,12 @@ TEST(Riscv, EveryCause) {
     Decoded d = arch::riscv::decode(r);
     expect_named(Arch::riscv, d);
     EXPECT_EQ(shown(d), want) << cause;
-    if (d.kind == Decoded::Kind::signal) EXPECT_EQ(d.signal.address(), 0x8000u);
-    if (d.kind == Decoded::Kind::access) EXPECT_EQ(d.fault.address, kAt);
+    if (d.kind == Decoded::Kind::signal) {
+      EXPECT_EQ(d.signal.address(), 0x8000u);
+    }
+    if (d.kind == Decoded::Kind::access) {
+      EXPECT_EQ(d.fault.address, kAt);
+    }
     r.user_mode = false;
     const bool page = cause == 12 || cause == 13 || cause == 15;
     EXPECT_EQ(shown(arch::riscv::decode(r)), "refused");
@@ -473,8 +485,12 @@ TEST(S390, EveryCode) {
         }
         if (!user) expected += " kernel";
         ASSERT_EQ(shown(d), legal ? expected : "refused") << std::hex << code << ' ' << low;
-        if (d.kind == Decoded::Kind::access) ASSERT_EQ(d.fault.address, kAt & ~Addr{0xfff});
-        if (d.kind == Decoded::Kind::signal) ASSERT_EQ(d.signal.address(), 0x7000u);
+        if (d.kind == Decoded::Kind::access) {
+          ASSERT_EQ(d.fault.address, kAt & ~Addr{0xfff});
+        }
+        if (d.kind == Decoded::Kind::signal) {
+          ASSERT_EQ(d.signal.address(), 0x7000u);
+        }
       }
     }
   }
@@ -541,17 +557,17 @@ TEST(AccessRules, X86) {
       {"exec-present", [](GuestFault& f) { f.present = true, f.access = Access::exec; }},
       {"shstk", [](GuestFault& f) { f.shadow_stack = true, f.access = Access::write; }},
       {"sgx", [](GuestFault& f) { f.sgx = f.present = true, f.access = Access::write; }},
-      {"pk", [](GuestFault& f) { f.key_denied = f.present = true; }}};
+      {"pk-bit", [](GuestFault& f) { f.key_denied = f.present = true; }}};
   EXPECT_EQ(table(Arch::x86, columns),
-            R"(     read write exec read-present write-present exec-present shstk sgx pk
----  .    .     .    .            .             .            .     .   ke
-r--  ok   .     ok   .            .             .            .     .   ke
--w-  ok   ok    ok   .            ok            .            .     .   ke
-rw-  ok   ok    ok   .            ok            .            .     .   ke
---x  ok   .     ok   .            .             .            .     .   ke
-r-x  ok   .     ok   .            .             .            .     .   ke
--wx  ok   ok    ok   .            ok            .            .     .   ke
-rwx  ok   ok    ok   .            ok            .            .     .   ke
+            R"(     read write exec read-present write-present exec-present shstk sgx pk-bit
+---  .    .     .    .            .             .            .     .   key
+r--  ok   .     ok   .            .             .            .     .   key
+-w-  ok   ok    ok   .            ok            .            .     .   key
+rw-  ok   ok    ok   .            ok            .            .     .   key
+--x  ok   .     ok   .            .             .            .     .   key
+r-x  ok   .     ok   .            .             .            .     .   key
+-wx  ok   ok    ok   .            ok            .            .     .   key
+rwx  ok   ok    ok   .            ok            .            .     .   key
 )");
   EXPECT_EQ(table(Arch::x86, {kRead, kWrite, columns[6]}, true), R"(     read write shstk
 ---  .    .     .
@@ -786,7 +802,9 @@ TEST(LegalFaults, EachIsAnAccessWithATextOfItsOwn) {
           d.fault, {.prot = arch::kAnyRight, .pkey = 1, .shadow_stack = d.fault.shadow_stack});
       if (open == Verdict::key_denied) ++keyed;
       // A hardware that blames a key is right about it.
-      if (d.fault.key_denied) EXPECT_EQ(open, Verdict::key_denied) << code;
+      if (d.fault.key_denied) {
+        EXPECT_EQ(open, Verdict::key_denied) << code;
+      }
     });
     EXPECT_GE(texts.size(), least.at(a)) << name_of(a);
     EXPECT_TRUE(kinds.contains({Access::read, true})) << name_of(a);
