@@ -687,6 +687,26 @@ s390 - r r r rx rx rx rx
 )");
 }
 
+TEST(AccessRules, APresentPageReadsAsTheVmaAllows) {
+  for (Arch a : kAllArchs) {
+    for (unsigned bits = 0; bits < 8; ++bits) {
+      for (bool option : {false, true}) {
+        const Prot prot = static_cast<Prot>(bits);
+        GuestFault f;
+        f.arch = a;
+        f.epan = option;
+        f.no_execute = option;
+        EXPECT_EQ(arch::readable_when_present(a, prot, option),
+                  arch::check_access(f, {.prot = prot}) == Verdict::allowed);
+        if (a == Arch::x86 || a == Arch::s390) continue;  // a fetch is first taken for a read
+        f.access = Access::exec;
+        EXPECT_EQ(arch::executable_when_present(a, prot, option),
+                  arch::check_access(f, {.prot = prot}) == Verdict::allowed);
+      }
+    }
+  }
+}
+
 // ---- protection keys ----------------------------------------------------------------------------
 
 /// The verdicts on read, write and exec for keys 0, 1 and 15 of memory that may all.

@@ -27,20 +27,19 @@ constexpr Verdict check_access(const GuestFault& f, const VmaRights& v) {
 }
 
 /// Whether a page that is there can be read under these rights. Every machine reads what it may
-/// write; exec-only memory is unreadable on arm64 (with EPAN), powerpc and riscv.
-constexpr bool readable_when_present(Arch arch, Prot prot) {
-  switch (arch) {
-    case Arch::arm64:
-    case Arch::powerpc:
-    case Arch::riscv: return has_any(prot, Prot::read | Prot::write);
-    case Arch::x86:
-    case Arch::arm:
-    case Arch::s390: break;
-  }
-  return has_any(prot, kAnyRight);
+/// write; exec-only memory is unreadable on arm64 (with EPAN), powerpc and riscv. The same rights
+/// as check_access asks for a read of a page that is not there.
+constexpr bool readable_when_present(Arch arch, Prot prot, bool epan = true) {
+  const bool exec_reads = arch == Arch::x86 || arch == Arch::arm || arch == Arch::s390 ||
+                          (arch == Arch::arm64 && !epan);
+  return has_any(prot, exec_reads ? kAnyRight : Prot::read | Prot::write);
 }
 
-/// Whether a page that is there can be executed under these rights.
-constexpr bool executable_when_present(Arch, Prot prot) { return has(prot, Prot::exec); }
+/// Whether a page that is there can be executed under these rights. x86 and s390 fetch an absent
+/// page for any right, and find out then.
+constexpr bool executable_when_present(Arch arch, Prot prot, bool no_execute = true) {
+  if (arch == Arch::powerpc && !no_execute) return has_any(prot, kAnyRight);
+  return has(prot, Prot::exec);
+}
 
 }  // namespace faultpath::arch
