@@ -19,65 +19,40 @@ enum class Class : std::uint8_t {
 };
 
 /// FS[4:0] of short descriptors.
-Class short_class(unsigned status) {
-  switch (status) {
-    case 0x01: return Class::alignment;
-    case 0x02: return Class::debug;
-    case 0x03:
-    case 0x06: return Class::access_flag;
-    case 0x04: return Class::maintenance;
-    case 0x05:
-    case 0x07: return Class::vma;  // translation
-    case 0x09:
-    case 0x0b: return Class::denied;  // domain
-    case 0x0d: return Class::section_right;
-    case 0x0f: return Class::vma;  // page permission
-    case 0x08:
-    case 0x0c:
-    case 0x0e:  // external, and on a table walk
-    case 0x10:
-    case 0x14:
-    case 0x19:
-    case 0x1a:  // TLB conflict, lockdown, parity, coprocessor
-    case 0x1c:
-    case 0x1e:  // parity on a table walk
-      return Class::external;
-    case 0x16: return Class::imprecise;
-    case 0x18: return Class::imprecise_other;
-    default: return Class::reserved;
-  }
+Class short_class(unsigned fs) {
+  if (fs == 0x01) return Class::alignment;
+  if (fs == 0x02) return Class::debug;
+  if (fs == 0x03 || fs == 0x06) return Class::access_flag;  // section, page
+  if (fs == 0x04) return Class::maintenance;                // of the instruction cache
+  if (fs == 0x05 || fs == 0x07) return Class::vma;          // translation
+  if (fs == 0x09 || fs == 0x0b) return Class::denied;       // domain
+  if (fs == 0x0d) return Class::section_right;
+  if (fs == 0x0f) return Class::vma;                                   // page permission
+  if (fs == 0x08 || fs == 0x0c || fs == 0x0e) return Class::external;  // and on table walks
+  if (fs == 0x10 || fs == 0x14) return Class::external;                // TLB conflict, lockdown
+  if (fs == 0x1a) return Class::external;                              // coprocessor
+  if (fs == 0x19 || fs == 0x1c || fs == 0x1e) return Class::external;  // parity
+  if (fs == 0x16) return Class::imprecise;                             // external
+  if (fs == 0x18) return Class::imprecise_other;                       // parity
+  return Class::reserved;
 }
 
 /// STATUS[5:0] of long descriptors. Level 1 entries are not pages in Linux.
 Class long_class(unsigned status) {
-  switch (status) {
-    case 0x05:
-    case 0x06:
-    case 0x07: return Class::vma;  // translation
-    case 0x0a:
-    case 0x0b: return Class::vma;  // access flag
-    case 0x0e:
-    case 0x0f: return Class::vma;  // permission
-    case 0x09:
-    case 0x0d: return Class::denied;  // the same, level 1
-    case 0x10:
-    case 0x15:
-    case 0x16:
-    case 0x17:  // external, and on a table walk
-    case 0x18:
-    case 0x1d:
-    case 0x1e:
-    case 0x1f:  // parity, and on a table walk
-    case 0x30:
-    case 0x34:
-    case 0x3a:  // TLB conflict, lockdown, coprocessor
-      return Class::external;
-    case 0x11:
-    case 0x19: return Class::imprecise_other;
-    case 0x21: return Class::alignment;
-    case 0x22: return Class::debug;
-    default: return Class::reserved;
-  }
+  const auto in = [status](unsigned first, unsigned last) {
+    return status >= first && status <= last;
+  };
+  if (in(0x05, 0x07)) return Class::vma;                         // translation
+  if (in(0x0a, 0x0b) || in(0x0e, 0x0f)) return Class::vma;       // access flag, permission
+  if (status == 0x09 || status == 0x0d) return Class::denied;    // the same, level 1
+  if (status == 0x10 || in(0x15, 0x17)) return Class::external;  // and on table walks
+  if (status == 0x18 || in(0x1d, 0x1f)) return Class::external;  // parity
+  if (status == 0x30 || status == 0x34) return Class::external;  // TLB conflict, lockdown
+  if (status == 0x3a) return Class::external;                    // coprocessor
+  if (status == 0x11 || status == 0x19) return Class::imprecise_other;
+  if (status == 0x21) return Class::alignment;
+  if (status == 0x22) return Class::debug;
+  return Class::reserved;
 }
 
 const char* impossible(const Registers& r, Class kind) {

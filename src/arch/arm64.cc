@@ -17,51 +17,21 @@ enum class Class : std::uint8_t {
 };
 
 Class class_of(unsigned fsc) {
-  switch (fsc) {
-    case 0x00:
-    case 0x01:
-    case 0x02:
-    case 0x03:
-    case 0x29:  // address size
-      return Class::kill;
-    case 0x04:
-    case 0x05:
-    case 0x06:
-    case 0x07:
-    case 0x2b:  // translation
-      return Class::translation;
-    case 0x08:
-    case 0x09:
-    case 0x0a:
-    case 0x0b:  // access flag
-    case 0x0c:
-    case 0x0d:
-    case 0x0e:
-    case 0x0f:  // permission
-      return Class::page;
-    case 0x10:
-    case 0x18:  // external abort, parity
-      return Class::external;
-    case 0x11: return Class::tag;
-    case 0x13:
-    case 0x14:
-    case 0x15:
-    case 0x16:
-    case 0x17:  // external abort on a table walk
-    case 0x1b:
-    case 0x1c:
-    case 0x1d:
-    case 0x1e:
-    case 0x1f:  // parity on a table walk
-    case 0x30:  // TLB conflict
-      return Class::kill;
-    case 0x21: return Class::alignment;
-    case 0x31:
-    case 0x34:  // unsupported atomic update, lockdown
-      return Class::data_kill;
-    case 0x35: return Class::exclusive;
-    default: return Class::reserved;
-  }
+  const auto in = [fsc](unsigned first, unsigned last) { return fsc >= first && fsc <= last; };
+  if (in(0x00, 0x03) || fsc == 0x29) return Class::kill;         // address size
+  if (in(0x04, 0x07) || fsc == 0x2b) return Class::translation;  // levels 0 to 3, and -1
+  if (in(0x08, 0x0b)) return Class::page;                        // access flag
+  if (in(0x0c, 0x0f)) return Class::page;                        // permission
+  if (fsc == 0x10 || fsc == 0x18) return Class::external;        // external abort, parity
+  if (fsc == 0x11) return Class::tag;
+  if (in(0x13, 0x17)) return Class::kill;  // external abort on a table walk
+  if (in(0x1b, 0x1f)) return Class::kill;  // parity on a table walk
+  if (fsc == 0x21) return Class::alignment;
+  if (fsc == 0x30) return Class::kill;       // TLB conflict
+  if (fsc == 0x31) return Class::data_kill;  // unsupported atomic update
+  if (fsc == 0x34) return Class::data_kill;  // lockdown
+  if (fsc == 0x35) return Class::exclusive;
+  return Class::reserved;
 }
 
 /// Bit 55 chooses the half of the address space; above it may be a tag.

@@ -41,17 +41,14 @@ Decoded decode(const Registers& r) {
     case 20:
     case 21:
     case 23: return Decoded::refused("riscv: guest page fault, the hypervisor's");
-    case 2:
-    case 3:
-    case 8:
-    case 9:
-    case 11:
-    case 16:
-    case 18:
-    case 19:
-    case 22: return Decoded::refused("riscv: cause is no memory fault");
-    default: return Decoded::refused("riscv: reserved cause");
+    default: break;
   }
+  // Illegal instruction, breakpoint, environment calls, double trap, software check, hardware
+  // error, virtual instruction.
+  for (std::uint64_t other : {2, 3, 8, 9, 11, 16, 18, 19, 22}) {
+    if (r.scause == other) return Decoded::refused("riscv: cause is no memory fault");
+  }
+  return Decoded::refused("riscv: reserved cause");
 }
 
 }  // namespace faultpath::arch::riscv
