@@ -51,6 +51,11 @@ TEST(OutcomeTest, TextOfEachCode) {
   EXPECT_EQ(said(kSigBus, kBusAdrErr, Access::exec), "Signal: SIGBUS, BUS_ADRERR, exec at 0x1000");
   EXPECT_EQ(said(kSigBus, kBusAdrAln, Access::write),
             "Signal: SIGBUS, BUS_ADRALN, write at 0x1000");
+  EXPECT_EQ(said(kSigBus, kBusObjErr, Access::read), "Signal: SIGBUS, BUS_OBJERR, read at 0x1000");
+  EXPECT_EQ(said(kSigBus, 0, Access::read), "Signal: SIGBUS, code?, read at 0x1000");
+  EXPECT_EQ(said(kSigSegv, kSegvMteSErr, Access::read),
+            "Signal: SIGSEGV, SEGV_MTESERR, read at 0x1000");
+  EXPECT_EQ(said(kSigKill, kSiKernel, Access::read), "Signal: SIGKILL, SI_KERNEL, read at 0x1000");
 }
 
 TEST(OutcomeTest, TextOfTheOthers) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <faultpath/address_space.h>
+#include <faultpath/arch.h>
 #include <faultpath/config.h>
 #include <faultpath/counters.h>
 #include <faultpath/errno.h>

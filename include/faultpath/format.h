@@ -9,6 +9,26 @@
 
 namespace faultpath {
 
+namespace detail {
+
+constexpr const char* code_name(std::uint8_t number, std::uint8_t code) {
+  if (number == kSigBus) {
+    if (code == kBusAdrAln) return "BUS_ADRALN";
+    if (code == kBusAdrErr) return "BUS_ADRERR";
+    if (code == kBusObjErr) return "BUS_OBJERR";
+  } else if (number == kSigSegv) {
+    if (code == kSegvMapErr) return "SEGV_MAPERR";
+    if (code == kSegvAccErr) return "SEGV_ACCERR";
+    if (code == kSegvPkuErr) return "SEGV_PKUERR";
+    if (code == kSegvMteSErr) return "SEGV_MTESERR";
+  } else if (number == kSigKill && code == kSiKernel) {
+    return "SI_KERNEL";
+  }
+  return "code?";
+}
+
+}  // namespace detail
+
 /// "done", "Signal: SIGSEGV, SEGV_ACCERR, write at 0x7ffff7ffe000", ... For messages, not parsing.
 inline std::string to_string(const Outcome& o) {
   char text[128];
@@ -17,19 +37,11 @@ inline std::string to_string(const Outcome& o) {
   switch (o.kind()) {
     case Outcome::Kind::done: return o.major() ? "done (major)" : "done";
     case Outcome::Kind::signal: {
-      const bool bus = o.signal_number() == kSigBus;
-      const char* code = "code?";
-      if (bus) {
-        code = o.signal_code() == kBusAdrErr ? "BUS_ADRERR" : "BUS_ADRALN";
-      } else if (o.signal_code() == kSegvMapErr) {
-        code = "SEGV_MAPERR";
-      } else if (o.signal_code() == kSegvAccErr) {
-        code = "SEGV_ACCERR";
-      } else if (o.signal_code() == kSegvPkuErr) {
-        code = "SEGV_PKUERR";
-      }
-      std::snprintf(text, sizeof text, "Signal: %s, %s, %s at 0x%llx", bus ? "SIGBUS" : "SIGSEGV",
-                    code, access, address);
+      const char* code = detail::code_name(o.signal_number(), o.signal_code());
+      const char* name = o.signal_number() == kSigBus    ? "SIGBUS"
+                         : o.signal_number() == kSigKill ? "SIGKILL"
+                                                         : "SIGSEGV";
+      std::snprintf(text, sizeof text, "Signal: %s, %s, %s at 0x%llx", name, code, access, address);
       return text;
     }
     case Outcome::Kind::out_of_memory:

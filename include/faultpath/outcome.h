@@ -13,12 +13,16 @@ enum class Access : std::uint8_t { read, write, exec };
 
 /// Linux's signal numbers and codes, as an emulated program would receive them.
 inline constexpr std::uint8_t kSigBus = 7;
+inline constexpr std::uint8_t kSigKill = 9;
 inline constexpr std::uint8_t kSigSegv = 11;
 inline constexpr std::uint8_t kSegvMapErr = 1;
 inline constexpr std::uint8_t kSegvAccErr = 2;
 inline constexpr std::uint8_t kSegvPkuErr = 4;
+inline constexpr std::uint8_t kSegvMteSErr = 9;
 inline constexpr std::uint8_t kBusAdrAln = 1;
 inline constexpr std::uint8_t kBusAdrErr = 2;
+inline constexpr std::uint8_t kBusObjErr = 3;
+inline constexpr std::uint8_t kSiKernel = 0x80;
 
 /// Why the engine would not serve an access (counted as `refused`).
 enum class RefusedReason : std::uint8_t {
