@@ -41,6 +41,10 @@ class AddressSpace {
   Result<void> unmap(SoftCpu& cpu, Addr address, std::uint64_t length);
   /// mprotect(2). ENOMEM at a hole, after the part before the hole was changed.
   Result<void> protect(SoftCpu& cpu, Addr address, std::uint64_t length, Prot prot);
+  /// pkey_mprotect(2): the range's protection key becomes `pkey` besides. EINVAL for a key that the
+  /// space's machine does not have (x86: 0 to 15; powerpc: to 31; arm64: to 7; others: 0 alone).
+  /// Which keys are in use is the embedder's affair.
+  Result<void> protect(SoftCpu& cpu, Addr address, std::uint64_t length, Prot prot, int pkey);
   /// brk(2) as the system call has it: returns the break after the call, which is the old one where
   /// the wish could not be granted. 0 where other calls say EBUSY, EINVAL or EMFILE.
   Addr brk(SoftCpu& cpu, Addr new_break);

@@ -50,7 +50,9 @@ inline std::string to_string(const Outcome& o) {
     case Outcome::Kind::interrupted: return "Interrupted";
     case Outcome::Kind::refused:
       std::snprintf(text, sizeof text, "Refused: %s, at 0x%llx",
-                    o.reason() == RefusedReason::nested ? "nested fault" : "not inside a space",
+                    o.reason() == RefusedReason::nested       ? "nested fault"
+                    : o.reason() == RefusedReason::impossible ? "impossible fault code"
+                                                              : "not inside a space",
                     address);
       return text;
   }

@@ -1,6 +1,7 @@
 // Machine: the physical side. Frames, slabs, attached Cpus. Outlives its spaces, files and Cpus.
 #pragma once
 
+#include <faultpath/arch.h>
 #include <faultpath/counters.h>
 #include <faultpath/file.h>
 #include <faultpath/policy.h>
@@ -31,12 +32,16 @@ struct MachineOptions {
 
 struct SpaceOptions {
   PolicySpec policy{};
+  /// Whose access rules the space's SoftCpus follow. SoftCpu::fault() takes any machine's.
+  Arch arch = Arch::x86;
   /// Top-down placement starts below this address.
   Addr mmap_base = 0x7ffff7fff000;
   /// No mapping below this one (mmap_min_addr).
   Addr lowest_address = 0x10000;
   /// Where the heap that brk moves begins; page aligned.
   Addr brk_start = 0x555555560000;
+  /// Bytes that a mapping that grows down may have (RLIMIT_STACK).
+  std::uint64_t stack_limit = std::uint64_t{8} << 20;
   /// The most VMAs (vm.max_map_count).
   std::uint32_t max_map_count = 65530;
 };

@@ -29,6 +29,7 @@ enum class RefusedReason : std::uint8_t {
   none,
   not_entered,  ///< the SoftCpu is not inside a space, or got no slot in its Machine
   nested,       ///< a fault in a signal handler that interrupted the engine on the same Cpu
+  impossible,   ///< a fault code that no machine reports (SoftCpu::fault)
 };
 
 /// The outcome of an access. A small value; nothing is owned by it.

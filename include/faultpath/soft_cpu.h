@@ -146,6 +146,20 @@ class SoftCpu {
   /// Host to guest. Stops at the first byte that cannot be written; the count is exact.
   Copied copy_out(Addr to, const void* from, std::uint64_t bytes);
 
+  /// Whether an instruction may be fetched from `a`: faults as a fetch does, reads nothing.
+  Outcome fetch(Addr a);
+
+  /// A fault that an emulator's own guest has reported, through one of the decoders of
+  /// <faultpath/arch.h>, whatever the space's own machine: the space settles it as the kernel of
+  /// that machine would. `done`: the page allows the access now, and the guest repeats the
+  /// instruction. A signal: what the guest's program gets, also where no VMA was asked. Codes that
+  /// no machine reports are `Refused{impossible}`: Decoded::impossible names them.
+  Outcome fault(const Decoded& what);
+
+  /// x86's PKRU, 0 at first: which protection keys deny this SoftCpu what, in spaces of that
+  /// machine. Drops the TLB. Like leave(): not from a signal handler.
+  void set_pkru(std::uint32_t rights);
+
   /// What this SoftCpu did since it was made. Any thread may ask; a racing answer is a moment old.
   Counters counters() const;
 

@@ -43,6 +43,9 @@ struct MapRequest {
   const File* file =
       nullptr;               ///< null: anonymous memory. The mapping keeps the file open by itself.
   std::uint64_t offset = 0;  ///< into the file, a multiple of the page size
+  /// MAP_GROWSDOWN: a fault below the mapping extends it down to there, within
+  /// SpaceOptions::stack_limit and 256 pages from the next mapping. Not with `shared`.
+  bool grows_down = false;
 };
 
 /// One VMA as for_each_vma shows it: what a line of /proc/PID/maps says.
@@ -51,6 +54,7 @@ struct VmaInfo {
   Addr end = 0;
   std::uint64_t offset = 0;  ///< bytes into the file; 0 for anonymous memory
   Prot prot = Prot::none;
+  std::uint8_t pkey = 0;  ///< protection key
   bool shared = false;
   bool has_file = false;  ///< a file opened by the embedder (shared anonymous memory has none)
 };

@@ -28,8 +28,11 @@ inline constexpr std::uint64_t kSpace = 0x3;
 inline constexpr std::uint64_t kSecondary = 2;
 inline constexpr std::uint64_t kHome = 3;
 
-/// The machine tells a store from the rest, and nothing else: other accesses need any right.
+/// The machine tells a store from the rest, and nothing else: other accesses need any right. A fetch
+/// of a page that is there and forbids it comes from a SoftCpu alone; the registers say so with a code
+/// of their own, which needs no VMA (decode).
 constexpr Verdict check(const GuestFault& f, const VmaRights& v) {
+  if (f.access == Access::exec && f.present) return allowed_if(has(v.prot, Prot::exec));
   if (f.access == Access::write) return allowed_if(has(v.prot, Prot::write));
   return allowed_if(has_any(v.prot, kAnyRight));
 }

@@ -41,6 +41,8 @@ enum class Guard {
   vma_lock_wake_in_section,  ///< who steps back from another space\'s VMA keeps that space (B11)
   vma_fields_after_lock,     ///< a VMA\'s fields are read after it has been locked (B05)
   anon_prepare_under_mmap_lock,  ///< a first fault reads neighbours under the mmap lock (B18)
+  bad_access_under_lock,  ///< rights and key that forbid an access are read under the VMA lock (B17)
+  bad_access_code,        ///< ... and the signal says which of them did (B17)
 
   // The stand-alone fences (docs/LOCKING.md says what each orders).
   fence_epoch_entry,     ///< an epoch slot is visible before the section's first load
@@ -85,6 +87,8 @@ inline constexpr Guard kAllGuards[] = {
     Guard::vma_lock_wake_in_section,
     Guard::vma_fields_after_lock,
     Guard::anon_prepare_under_mmap_lock,
+    Guard::bad_access_under_lock,
+    Guard::bad_access_code,
     Guard::fence_epoch_entry,
     Guard::fence_retire,
     Guard::fence_flush_entries,
@@ -129,6 +133,8 @@ constexpr const char* name_of(Guard g) {
     case Guard::vma_lock_wake_in_section: return "vma_lock_wake_in_section";
     case Guard::vma_fields_after_lock: return "vma_fields_after_lock";
     case Guard::anon_prepare_under_mmap_lock: return "anon_prepare_under_mmap_lock";
+    case Guard::bad_access_under_lock: return "bad_access_under_lock";
+    case Guard::bad_access_code: return "bad_access_code";
     case Guard::fence_epoch_entry: return "fence_epoch_entry";
     case Guard::fence_retire: return "fence_retire";
     case Guard::fence_flush_entries: return "fence_flush_entries";

@@ -16,7 +16,13 @@ using vma::Mm;
 
 Result<Addr> map(Cpu& cpu, Mm& mm, const MapRequest& request);
 Result<void> unmap(Cpu& cpu, Mm& mm, Addr address, std::uint64_t length);
-Result<void> protect(Cpu& cpu, Mm& mm, Addr address, std::uint64_t length, Prot prot);
+/// `key`: a protection key, or the one that each VMA has.
+inline constexpr int kKeepKey = -1;
+Result<void> protect(Cpu& cpu, Mm& mm, Addr address, std::uint64_t length, Prot prot,
+                     int key = kKeepKey);
+/// A stack that faulted at `address`, below its VMA, grows down to it (expand_stack). ENOMEM where
+/// it may not, or where there is no such VMA any more.
+Result<void> grow_stack(Cpu& cpu, Mm& mm, Addr address);
 Addr brk(Cpu& cpu, Mm& mm, Addr new_break);
 Result<void> advise(Cpu& cpu, Mm& mm, Addr address, std::uint64_t length, Advice advice);
 Result<void> sync(Cpu& cpu, Mm& mm, Addr address, std::uint64_t length);

@@ -38,6 +38,10 @@ Result<Wish> check_lengths(const Mm& mm, const MapRequest& r) {
 
 Result<void> check_file(const Mm& mm, const MapRequest& r, Wish& w) {
   w.flags = static_cast<std::uint32_t>(r.prot) & vma::kVmProt;  // as mmap: unknown bits are ignored
+  if (r.grows_down) {
+    if (r.shared) return Errno::einval;
+    w.flags |= vma::kVmGrowsDown;
+  }
   if (r.file == nullptr) {
     w.flags |= vma::kVmMayWrite | (r.shared ? vma::kVmShared | vma::kVmMayShare : 0);
     w.pgoff = 0;

@@ -1,4 +1,4 @@
-// mprotect.
+// mprotect and pkey_mprotect.
 #include "change/change.h"
 #include "change/gather.h"
 #include "change/vma_change.h"
@@ -10,7 +10,8 @@ namespace {
 
 bool lost_rights(Pte old, Pte now) {
   return !now.present() || (old.writable() && !now.writable()) ||
-         (old.executable() && !now.executable());
+         (old.executable() && !now.executable()) || (old.readable() && !now.readable()) ||
+         old.key() != now.key();
 }
 
 // Gives the entries of [start, end) other rights. Write is never given to a page that another space
@@ -19,6 +20,7 @@ bool lost_rights(Pte old, Pte now) {
 // (can_change_pte_writable).
 void change_entries(Mm& mm, Gather& gather, Addr start, Addr end, std::uint32_t flags) {
   const Prot prot = vma::prot_of(flags);
+  const auto rights = pagetable::PageRights::of(mm.options.arch, prot, vma::key_of(flags));
   const bool may_write = has(prot, Prot::write);
   const bool shared = (flags & vma::kVmShared) != 0;
   Addr a = start;
@@ -45,7 +47,7 @@ void change_entries(Mm& mm, Gather& gather, Addr start, Addr end, std::uint32_t 
           write = write || (f.kind.load(env::relaxed) == memory::FrameKind::anon &&
                             f.refs.load(env::acquire) == 1);
         }
-        const Pte now = old.with_prot(prot, write);
+        const Pte now = old.with_rights(rights, write);
         if (now == old) break;
         // The walker may be setting accessed or dirty in a present entry.
         if (!entry.compare_exchange(word, now.word(), env::acq_rel, env::relaxed)) continue;
@@ -55,6 +57,19 @@ void change_entries(Mm& mm, Gather& gather, Addr start, Addr end, std::uint32_t 
       }
     }
   }
+}
+
+/// Keys that a machine has: 0 is everybody's.
+int key_count(Arch arch) {
+  switch (arch) {
+    case Arch::x86: return 16;
+    case Arch::powerpc: return 32;
+    case Arch::arm64: return 8;
+    case Arch::arm:
+    case Arch::riscv:
+    case Arch::s390: break;
+  }
+  return 1;
 }
 
 // One VMA's part of the range.
@@ -74,7 +89,8 @@ Result<void> protect_part(Cpu& cpu, Mm& mm, Removed& removed, const TreeSlot& sl
 
 }  // namespace
 
-Result<void> protect(Cpu& cpu, Mm& mm, Addr address, std::uint64_t length, Prot prot) {
+Result<void> protect(Cpu& cpu, Mm& mm, Addr address, std::uint64_t length, Prot prot, int key) {
+  if (key < kKeepKey || key >= key_count(mm.options.arch)) return Errno::einval;
   if ((address & ~kPageMask) != 0) return Errno::einval;
   if (length == 0) return {};
   const Addr end = address + page_ceil(length);
@@ -90,7 +106,10 @@ Result<void> protect(Cpu& cpu, Mm& mm, Addr address, std::uint64_t length, Prot 
     if (!slot || slot.start > at) return Errno::enomem;  // the part before the hole stays changed
     const Addr stop = slot.end < end ? slot.end : end;
     const std::uint32_t old = slot.vma->flags();
-    const std::uint32_t flags = (old & ~vma::kVmProt) | static_cast<std::uint32_t>(prot);
+    std::uint32_t flags = (old & ~vma::kVmProt) | static_cast<std::uint32_t>(prot);
+    if (key != kKeepKey) {
+      flags = (flags & ~vma::kVmKey) | static_cast<std::uint32_t>(key) << vma::kVmKeyShift;
+    }
     if (flags != old) {
       if (has(prot, Prot::write) && (old & vma::kVmMayWrite) == 0) return Errno::eacces;
       if (auto r = protect_part(cpu, mm, removed, slot, at, stop, flags); !r) return r.error();

@@ -260,6 +260,11 @@ Result<void> VmaChange::plan_flags(const TreeSlot& slot, Addr start, Addr end,
   return {};
 }
 
+Result<void> VmaChange::plan_grow(const TreeSlot& slot, Addr start) {
+  if (!resize(slot, start, slot.end)) return Errno::enomem;
+  return {};
+}
+
 // --- applying ---------------------------------------------------------------------------------
 
 void VmaChange::adopt_root(Vma& v, Vma& from) {

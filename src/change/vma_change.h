@@ -64,6 +64,9 @@ class VmaChange {
   /// Gives [start, end), inside the one VMA of `slot`, other flags; merging and cutting as needed.
   Result<void> plan_flags(const TreeSlot& slot, Addr start, Addr end, std::uint32_t flags);
 
+  /// Moves the start of a VMA down, into free space.
+  Result<void> plan_grow(const TreeSlot& slot, Addr start);
+
   void apply();
   void finish();
 

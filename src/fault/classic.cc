@@ -8,39 +8,43 @@ Outcome to_outcome(const Fault& f, Resolved r) {
   switch (r) {
     case Resolved::done: return Outcome::done(f.major);
     case Resolved::beyond_end:
-    case Resolved::io_error: return Outcome::signal(kSigBus, kBusAdrErr, f.address, f.access);
+    case Resolved::io_error:
+      return Outcome::signal(kSigBus, kBusAdrErr, f.what.reported, f.what.access);
     case Resolved::out_of_memory:
     case Resolved::pass_on: break;
   }
-  return Outcome::out_of_memory(f.address);
+  return Outcome::out_of_memory(f.address());
 }
 
-Outcome classic(Cpu& cpu, Mm& mm, Addr address, Access access) {
-  cpu.count(Counter::classic_entered);
-  Outcome outcome = Outcome::done();
+namespace {
+
+std::optional<Outcome> under_mmap_lock(Fault& f, Growth growth) FP_REQUIRES_SHARED(f.mm.mmap_lock) {
+  const vma::TreeSlot slot = f.mm.tree.find(f.address());
+  if (!slot || slot.start > f.address()) {
+    const bool grows = slot && (slot.vma->flags() & vma::kVmGrowsDown) != 0;
+    if (grows && growth == Growth::untried) return {};
+    return Outcome::signal(kSigSegv, kSegvMapErr, f.what.reported, f.what.access);
+  }
+  f.live = slot.vma;
+  f.vma = slot.vma->view();
+  if (const Outcome no = refusal(f.what, f.vma); !no.ok()) return no;
+  f.leaf = f.mm.tables.ensure_leaf(f.cpu, f.page);
+  if (!f.leaf) return Outcome::out_of_memory(f.address());
+  f.seen = Pte(f.leaf.at(f.page, 0).load(env::acquire));
+  return to_outcome(f, resolve(f));
+}
+
+}  // namespace
+
+std::optional<Outcome> classic(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth) {
+  if (growth == Growth::untried) cpu.count(Counter::classic_entered);
+  Fault f(cpu, mm, what);
+  std::optional<Outcome> outcome;
   {
     vma::ReadLock lock(mm, cpu);
-    const vma::TreeSlot slot = mm.tree.find(address);
-    if (!slot || slot.start > address) {
-      outcome = Outcome::signal(kSigSegv, kSegvMapErr, address, access);
-    } else {
-      Fault f{cpu, mm, address, page_floor(address), access};
-      f.live = slot.vma;
-      f.vma = slot.vma->view();
-      if (!access_allowed(f.vma.prot(), access)) {
-        outcome = Outcome::signal(kSigSegv, kSegvAccErr, address, access);
-      } else {
-        f.leaf = mm.tables.ensure_leaf(cpu, f.page);
-        Resolved r = Resolved::out_of_memory;
-        if (f.leaf) {
-          f.seen = Pte(f.leaf.at(f.page, 0).load(env::acquire));
-          r = resolve(f);
-        }
-        outcome = to_outcome(f, r);
-      }
-    }
+    outcome = under_mmap_lock(f, growth);
   }
-  cpu.count(Counter::classic_settled);
+  if (outcome) cpu.count(Counter::classic_settled);
   return outcome;
 }
 

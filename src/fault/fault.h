@@ -8,7 +8,10 @@
 //         EntryLock         the linearisation point: table lock, checks         entry_lock.h
 #pragma once
 
+#include <faultpath/arch.h>
 #include <faultpath/outcome.h>
+
+#include <optional>
 
 #include "pagetable/page_table.h"
 #include "vma/mm.h"
@@ -35,9 +38,8 @@ enum class Stability : std::uint8_t {
 struct Fault {
   Cpu& cpu;
   Mm& mm;
-  Addr address;  ///< as the access had it
-  Addr page;     ///< rounded down
-  Access access;
+  const GuestFault& what;
+  Addr page;  ///< of the address, rounded down
   Stability stability = Stability::mmap_lock;
   VmaView vma{};               ///< the copy that everything is derived from
   Vma* live = nullptr;         ///< the VMA itself: stable under a lock; spf: a reference
@@ -47,7 +49,14 @@ struct Fault {
   bool major = false;
   Counter passed_on = Counter::spf_vma_changed;  ///< spf: the event that ended the attempt
 
-  bool write() const { return access == Access::write; }
+  Fault(Cpu& c, Mm& m, const GuestFault& w) : cpu(c), mm(m), what(w), page(page_floor(w.address)) {}
+
+  Addr address() const { return what.address; }
+  bool write() const { return what.access == Access::write; }
+  /// What an entry of the VMA lets the space's machine do.
+  pagetable::PageRights rights() const {
+    return pagetable::PageRights::of(mm.options.arch, vma.prot(), vma::key_of(vma.flags));
+  }
   /// spf works on a copy that may be out of date, and may not wait.
   bool speculative() const { return stability == Stability::sequence; }
   /// For the store, or for a page lock: not with a VMA locked, since whoever changes the VMA would
@@ -64,18 +73,25 @@ enum class Resolved : std::uint8_t {
   pass_on,  ///< the classic path must do it; spf: Fault::passed_on says why
 };
 
-/// Handles one fault of a Cpu that is parked in the engine (space/engine_entry.h), holding nothing.
-Outcome handle_fault(Cpu& cpu, Mm& mm, Addr address, Access access);
+/// What has been done about a fault below a stack.
+enum class Growth : std::uint8_t {
+  untried,  ///< the fault may answer that the stack has to grow
+  tried,    ///< it has grown, or cannot: under the mmap lock alone, and final
+};
 
-/// Under the mmap lock for read, from lookup to install.
-Outcome classic(Cpu& cpu, Mm& mm, Addr address, Access access);
+/// Handles one fault of a Cpu that is parked in the engine (space/take_fault.h), holding nothing.
+/// Nothing: a stack has to grow first (change::grow_stack); then again, with Growth::tried. Counted
+/// once, with the outcome.
+std::optional<Outcome> handle_fault(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth);
+
+/// Under the mmap lock for read, from lookup to install. Nothing: as above.
+std::optional<Outcome> classic(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth);
 
 /// True: settled, `*outcome` is final. False: nothing is held, the classic path is next; the reason
 /// has been counted.
-bool speculate(Cpu& cpu, Mm& mm, Addr address, Access access, Outcome* outcome);
-
-/// The same, under the lock of the one VMA. What is passed on has been counted by its reason.
-bool under_vma_lock(Cpu& cpu, Mm& mm, Addr address, Access access, Outcome* outcome);
+bool speculate(Cpu& cpu, Mm& mm, const GuestFault& what, Outcome* outcome);
+/// The same, under the lock of the one VMA.
+bool under_vma_lock(Cpu& cpu, Mm& mm, const GuestFault& what, Outcome* outcome);
 
 /// What the access gets for what resolve came to; not `pass_on`.
 Outcome to_outcome(const Fault& f, Resolved r);

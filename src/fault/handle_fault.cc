@@ -3,15 +3,29 @@
 
 namespace faultpath::fault {
 
-Outcome handle_fault(Cpu& cpu, Mm& mm, Addr address, Access access) {
-  Outcome outcome = Outcome::done();
-  bool settled = false;
+namespace {
+
+/// Without the mmap lock, if the space's policy has such a way.
+bool settle_fast(Cpu& cpu, Mm& mm, const GuestFault& what, Outcome* outcome) {
   switch (mm.policy.policy) {
-    case Policy::mmap_lock: break;
-    case Policy::spf: settled = speculate(cpu, mm, address, access, &outcome); break;
-    case Policy::vma_lock: settled = under_vma_lock(cpu, mm, address, access, &outcome); break;
+    case Policy::mmap_lock: return false;
+    case Policy::spf: return speculate(cpu, mm, what, outcome);
+    case Policy::vma_lock:
+      // Every kernel leaves its own faults on user addresses to the mmap lock.
+      return what.user && under_vma_lock(cpu, mm, what, outcome);
   }
-  if (!settled) outcome = classic(cpu, mm, address, access);
+  return false;
+}
+
+}  // namespace
+
+std::optional<Outcome> handle_fault(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth) {
+  Outcome outcome = Outcome::done();
+  if (growth == Growth::tried || !settle_fast(cpu, mm, what, &outcome)) {
+    const std::optional<Outcome> settled = classic(cpu, mm, what, growth);
+    if (!settled) return {};
+    outcome = *settled;
+  }
 
   cpu.count(Counter::faults);
   switch (outcome.kind()) {

@@ -124,7 +124,7 @@ Resolved do_anonymous_page(Fault& f) {
   if (!f.write()) {
     EntryLock lock(f);
     if (const auto r = lock.lock(); r != EntryLock::Result::held) return not_held(r);
-    lock.fill(Pte::leaf(f.mm.core->zero_pfn(), f.vma.prot(), false, false, true));
+    lock.fill(Pte::leaf(f.mm.core->zero_pfn(), f.rights(), false, false, true));
     f.cpu.count(Counter::zero_page_maps);
     return Resolved::done;
   }
@@ -134,7 +134,7 @@ Resolved do_anonymous_page(Fault& f) {
   if (env::guard<Guard::init_before_publish>()) env::payload_zero(page.payload());  // I14, B63
   EntryLock lock(f);
   if (const auto r = lock.lock(); r != EntryLock::Result::held) return not_held(r);
-  lock.fill(Pte::leaf(page.pfn(), f.vma.prot(), true, true, false));
+  lock.fill(Pte::leaf(page.pfn(), f.rights(), true, true, false));
   if (!env::guard<Guard::init_before_publish>()) env::payload_zero(page.payload());
   page.give_away();
   return Resolved::done;
@@ -147,7 +147,7 @@ Resolved do_read_fault(Fault& f) {
   if (page.status() != PageStatus::ok) return from_status(page.status());
   EntryLock lock(f);
   if (const auto r = lock.lock(); r != EntryLock::Result::held) return not_held(r);
-  lock.fill(Pte::leaf(page.pfn(), f.vma.prot(), false, false, false));
+  lock.fill(Pte::leaf(page.pfn(), f.rights(), false, false, false));
   page.give_away();
   return Resolved::done;
 }
@@ -163,7 +163,7 @@ Resolved do_cow_fault(Fault& f) {
   f.cpu.count(Counter::cow_copies);
   EntryLock lock(f);
   if (const auto r = lock.lock(); r != EntryLock::Result::held) return not_held(r);
-  lock.fill(Pte::leaf(copy.pfn(), f.vma.prot(), true, true, false));
+  lock.fill(Pte::leaf(copy.pfn(), f.rights(), true, true, false));
   copy.give_away();
   return Resolved::done;
 }
@@ -176,7 +176,7 @@ Resolved do_shared_fault(Fault& f) {
   cache::FileObject::mark_dirty(f.mm.core->frame(page.pfn()));
   EntryLock lock(f);
   if (const auto r = lock.lock(); r != EntryLock::Result::held) return not_held(r);
-  lock.fill(Pte::leaf(page.pfn(), f.vma.prot(), true, true, false));
+  lock.fill(Pte::leaf(page.pfn(), f.rights(), true, true, false));
   page.give_away();
   return Resolved::done;
 }
@@ -246,7 +246,7 @@ Resolved do_wp_page(Fault& f) {
   {
     EntryLock lock(f);
     if (const auto r = lock.lock(); r != EntryLock::Result::held) return not_held(r);
-    const Pte fresh = Pte::leaf(copy.pfn(), f.vma.prot(), true, true, false);
+    const Pte fresh = Pte::leaf(copy.pfn(), f.rights(), true, true, false);
     if (env::guard<Guard::cow_clear_flush_set>()) {
       // Clear, flush, set: never are the old page and the new one both in use (B64). A walker that
       // comes meanwhile faults, and waits for the table lock.

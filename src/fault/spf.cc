@@ -43,7 +43,7 @@ bool attempt(Fault& f, Outcome* outcome) {
     return false;
   };
 
-  const VmaRef ref(f.cpu, f.mm, f.address);  // 2: two writes to the tree lock, one to the VMA
+  const VmaRef ref(f.cpu, f.mm, f.address());  // 2: two writes to the tree lock, one to the VMA
   if (ref.get() == nullptr) return pass_on(Counter::spf_no_vma);
   f.live = ref.get();
 
@@ -55,18 +55,18 @@ bool attempt(Fault& f, Outcome* outcome) {
   f.vma = f.live->view();                                                  // 6
   if ((f.vma.flags & vma::kVmUffdMissing) != 0) return pass_on(Counter::spf_vma_notsup);
   if ((f.vma.flags & vma::kVmGrowsDown) != 0) return pass_on(Counter::spf_vma_notsup);  // 7
-  if (f.address < f.vma.start || f.address >= f.vma.end) {                              // 8
+  if (f.address() < f.vma.start || f.address() >= f.vma.end) {                          // 8
     return pass_on(Counter::spf_vma_changed);
   }
-  const bool pkey_denies = (f.vma.flags & vma::kVmPkey) != 0;    // 9
-  if (pkey_denies || !access_allowed(f.vma.prot(), f.access)) {  // 10
+  if (const Outcome no = refusal(f.what, f.vma); !no.ok()) {  // 9, 10: key and rights
     // v11 ended here without looking again, and with MAPERR. Ours is final only if the rights that
     // forbade the access are the VMA's rights now (D9), and says ACCERR (B35).
     if (env::guard<Guard::access_recheck_sequence>() && f.live->sequence.changed(f.sequence)) {
       return pass_on(Counter::spf_vma_changed);
     }
-    const std::uint8_t code = env::guard<Guard::spf_access_code>() ? kSegvAccErr : kSegvMapErr;
-    *outcome = Outcome::signal(kSigSegv, code, f.address, f.access);
+    *outcome = env::guard<Guard::spf_access_code>()
+                   ? no
+                   : Outcome::signal(kSigSegv, kSegvMapErr, f.what.reported, f.what.access);
     f.cpu.count(Counter::spf_vma_access);
     return true;
   }
@@ -83,14 +83,14 @@ bool attempt(Fault& f, Outcome* outcome) {
 
 }  // namespace
 
-bool speculate(Cpu& cpu, Mm& mm, Addr address, Access access, Outcome* outcome) {
+bool speculate(Cpu& cpu, Mm& mm, const GuestFault& what, Outcome* outcome) {
   // 0: with one task in the space there is nobody to wait for.
   if (mm.policy.single_thread_bypass && mm.users.load(env::relaxed) <= 1) {
     cpu.count(Counter::spf_bypassed);
     return false;
   }
   cpu.count(Counter::spf_entered);
-  Fault f{cpu, mm, address, page_floor(address), access};
+  Fault f(cpu, mm, what);
   f.stability = Stability::sequence;  // 1
   if (attempt(f, outcome)) return true;
   cpu.count(f.passed_on);

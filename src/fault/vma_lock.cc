@@ -49,13 +49,15 @@ Vma* lock_vma(Cpu& cpu, Mm& mm, Addr a, VmaView* says) {
 /// The lock's hold on a VMA.
 class VmaRead {
  public:
-  explicit VmaRead(Fault& f) : mm_(f.mm), vma_(lock_vma(f.cpu, f.mm, f.address, &f.vma)) {}
-  ~VmaRead() {
-    if (vma_ != nullptr) vma::end_read(mm_, *vma_);
-  }
+  explicit VmaRead(Fault& f) : mm_(f.mm), vma_(lock_vma(f.cpu, f.mm, f.address(), &f.vma)) {}
+  ~VmaRead() { drop(); }
   VmaRead(const VmaRead&) = delete;
   VmaRead& operator=(const VmaRead&) = delete;
   Vma* get() const { return vma_; }
+  void drop() {
+    if (vma_ != nullptr) vma::end_read(mm_, *vma_);
+    vma_ = nullptr;
+  }
 
  private:
   Mm& mm_;
@@ -64,21 +66,27 @@ class VmaRead {
 
 }  // namespace
 
-bool under_vma_lock(Cpu& cpu, Mm& mm, Addr address, Access access, Outcome* outcome) {
-  Fault f{cpu, mm, address, page_floor(address), access};
+bool under_vma_lock(Cpu& cpu, Mm& mm, const GuestFault& what, Outcome* outcome) {
+  Fault f(cpu, mm, what);
   f.stability = Stability::vma_lock;
-  const VmaRead lock(f);
+  VmaRead lock(f);
   if (lock.get() == nullptr) return false;
   f.live = lock.get();
 
-  if (!access_allowed(f.vma.prot(), access)) {
+  if (Outcome no = refusal(what, f.vma); !no.ok()) {
     if (!mm.policy.bad_access_fast) {
       cpu.count(Counter::vma_lock_bad_access);
       return false;
     }
     // Final: the VMA's rights cannot change while it is locked, and a second look under the mmap
     // lock would find the same (the bad-access exit of 2024).
-    *outcome = Outcome::signal(kSigSegv, kSegvAccErr, address, access);
+    if (!env::guard<Guard::bad_access_under_lock>()) {
+      lock.drop();
+      no = refusal(what, f.live->view());
+    }
+    *outcome = env::guard<Guard::bad_access_code>()
+                   ? no
+                   : Outcome::signal(kSigSegv, kSegvMapErr, what.reported, what.access);
     cpu.count(Counter::vma_lock_success);
     return true;
   }

@@ -44,6 +44,7 @@ struct Cpu : detail::CpuBlock {
   MachineCore* machine = nullptr;
   void* space = nullptr;  ///< the Mm that it is inside; owner only
   std::uint32_t id = 0;
+  std::uint32_t pkru = 0;  ///< x86's register of protection-key rights; owner only
   env::atomic<std::uint32_t> attached;
 
   alignas(64) FlushBox flush;

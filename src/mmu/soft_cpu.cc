@@ -4,11 +4,10 @@
 
 #include "base/assert.h"
 #include "base/guards.h"
-#include "fault/fault.h"
 #include "memory/machine_core.h"
 #include "mmu/walker.h"
 #include "pagetable/flush.h"
-#include "space/engine_entry.h"
+#include "space/take_fault.h"
 
 namespace faultpath {
 
@@ -81,42 +80,51 @@ Outcome refused(Cpu& cpu, RefusedReason reason, Addr a) {
   return Outcome::refused(reason, a);
 }
 
-/// Into the engine with a fault; nothing is open.
-Outcome take_fault(Cpu& cpu, Mm& mm, Addr a, Access access) {
-  space::EngineEntry entry(cpu);
-  FP_ASSERT(entry);
-  return fault::handle_fault(cpu, mm, a, access);
+/// Where a translation failed, and whether the page was there.
+struct Miss {
+  Addr at = 0;
+  bool present = false;
+};
+
+/// The fault that the space's machine would report.
+GuestFault reported(const Cpu& cpu, const Mm& mm, const Miss& miss, Access access) {
+  GuestFault f;
+  f.arch = mm.options.arch;
+  f.access = access;
+  f.present = miss.present;
+  f.check_keys = f.arch == Arch::x86;
+  f.epan = f.arch == Arch::arm64;
+  f.key_rights = cpu.pkru;
+  f.address = f.reported = miss.at;
+  return f;
 }
 
 /// One page of the range, in the open section: by TLB, else by a walk.
-std::byte* translate_page(Cpu& cpu, Mm& mm, Addr a, Access access, bool insert) {
-  const TlbEntry& e = tlb_slot(cpu, a);
-  const Addr tag = access == Access::write ? e.write_tag : e.read_tag;
-  if (tag == page_floor(a)) {
-    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(a + e.addend));
+std::byte* translate_page(Cpu& cpu, Mm& mm, Addr a, Access access, bool insert, Miss* miss) {
+  if (access != Access::exec) {  // the TLB knows nothing of fetches
+    const TlbEntry& e = tlb_slot(cpu, a);
+    const Addr tag = access == Access::write ? e.write_tag : e.read_tag;
+    if (tag == page_floor(a)) {
+      return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(a + e.addend));
+    }
   }
   if (insert) cpu.count(Counter::tlb_misses);
-  std::byte* const page = mmu::walk(cpu, mm, a, access, insert);
+  miss->at = a;
+  std::byte* const page = mmu::walk(cpu, mm, a, access, insert, &miss->present);
   return page == nullptr ? nullptr : page + (a - page_floor(a));
 }
 
-/// The whole range, in the open section; on a miss `t.first` is null and `*fault_at` says where.
+/// The whole range, in the open section; where `t.first` is null `*miss` says why.
 Translated translate_range(Cpu& cpu, Mm& mm, Addr a, std::uint64_t bytes, Access access,
-                           bool insert, Addr* fault_at) {
+                           bool insert, Miss* miss) {
   Translated t;
   std::uint64_t first = kPageSize - (a - page_floor(a));
   if (first > bytes) first = bytes;
-  std::byte* const one = translate_page(cpu, mm, a, access, insert);
-  if (one == nullptr) {
-    *fault_at = a;
-    return t;
-  }
+  std::byte* const one = translate_page(cpu, mm, a, access, insert, miss);
+  if (one == nullptr) return t;
   if (first < bytes) {
-    t.second = translate_page(cpu, mm, a + first, access, insert);
-    if (t.second == nullptr) {
-      *fault_at = a + first;
-      return t;
-    }
+    t.second = translate_page(cpu, mm, a + first, access, insert, miss);
+    if (t.second == nullptr) return t;
   }
   t.first = one;
   t.first_bytes = first;
@@ -132,8 +140,8 @@ Translated translate_nested(Cpu& cpu, Mm& mm, Addr a, std::uint64_t bytes, Acces
   if (env::guard<Guard::fence_nested_access>()) env::full_fence(cpu.section);
   Translated t;
   if (cpu.flush.posted.load(env::acquire) == cpu.flush.answered.load(env::relaxed)) {
-    Addr fault_at = a;
-    t = translate_range(cpu, mm, a, bytes, access, false, &fault_at);
+    Miss miss;
+    t = translate_range(cpu, mm, a, bytes, access, false, &miss);
   }
   if (t.first == nullptr) {
     close_section(cpu, before);
@@ -161,7 +169,7 @@ Translated translate(CpuBlock& block, Addr a, std::uint64_t bytes, Access access
     const Addr fault_at = a < kUserEnd ? kUserEnd : a;
     const bool nested = in_engine || (cpu.section.load(env::relaxed) & 1) != 0;
     t.failure = nested ? refused(cpu, RefusedReason::nested, fault_at)
-                       : take_fault(cpu, mm, fault_at, access);
+                       : space::take_fault(cpu, mm, reported(cpu, mm, {fault_at, false}, access));
     return t;
   }
   if (in_engine) return translate_nested(cpu, mm, a, bytes, access);
@@ -183,8 +191,8 @@ Translated translate(CpuBlock& block, Addr a, std::uint64_t bytes, Access access
       cpu.depth.store(0, env::relaxed);
       continue;
     }
-    Addr fault_at = a;
-    t = translate_range(cpu, mm, a, bytes, access, !nested, &fault_at);
+    Miss miss;
+    t = translate_range(cpu, mm, a, bytes, access, !nested, &miss);
     if (t.first != nullptr) {
       t.section = before;
       return t;
@@ -192,10 +200,10 @@ Translated translate(CpuBlock& block, Addr a, std::uint64_t bytes, Access access
     close_section(cpu, before);
     if (nested) {
       // The outer frame's section is open: this one may neither wait for a flush nor answer one.
-      t.failure = refused(cpu, RefusedReason::nested, fault_at);
+      t.failure = refused(cpu, RefusedReason::nested, miss.at);
       return t;
     }
-    const Outcome outcome = take_fault(cpu, mm, fault_at, access);
+    const Outcome outcome = space::take_fault(cpu, mm, reported(cpu, mm, miss, access));
     if (!outcome.ok()) {
       t.failure = outcome;
       return t;
@@ -208,6 +216,37 @@ GuestPair compare_exchange_16(std::byte* at, GuestPair expected, GuestPair desir
 }
 
 }  // namespace detail
+
+Outcome SoftCpu::fetch(Addr a) {
+  if (block_ == nullptr) return not_entered(a);
+  const detail::Translated t = detail::translate(*block_, a, 1, Access::exec);
+  if (t.first == nullptr) return t.failure;
+  detail::close_section(*block_, t.section);
+  return {};
+}
+
+Outcome SoftCpu::fault(const Decoded& what) {
+  if (what.kind == Decoded::Kind::signal) return what.signal;
+  const Addr a = what.fault.address;
+  if (block_ == nullptr) return not_entered(a);
+  Cpu& cpu = static_cast<Cpu&>(*block_);
+  if (what.kind == Decoded::Kind::impossible) {
+    return detail::refused(cpu, RefusedReason::impossible, a);
+  }
+  if (cpu.space == nullptr) return detail::refused(cpu, RefusedReason::not_entered, a);
+  if (!may_switch(cpu)) return detail::refused(cpu, RefusedReason::nested, a);
+  return space::take_fault(cpu, *static_cast<Mm*>(cpu.space), what.fault);
+}
+
+void SoftCpu::set_pkru(std::uint32_t rights) {
+  if (block_ == nullptr) return;
+  Cpu& cpu = static_cast<Cpu&>(*block_);
+  if (!may_switch(cpu)) return;
+  cpu.depth.store(1, env::relaxed);
+  pagetable::drop_translations(cpu, 0, ~Addr{0});
+  cpu.pkru = rights;
+  cpu.depth.store(0, env::relaxed);
+}
 
 Loaded<GuestPair> SoftCpu::compare_exchange(Addr a, GuestPair expected, GuestPair desired) {
   if (block_ == nullptr) return not_entered(a);

@@ -6,7 +6,33 @@ namespace faultpath::mmu {
 
 using pagetable::Pte;
 
-std::byte* walk(memory::Cpu& cpu, vma::Mm& mm, Addr a, Access access, bool insert) {
+namespace {
+
+/// The register of protection keys says no (x86).
+bool key_denies(const memory::Cpu& cpu, const vma::Mm& mm, std::uint8_t key, Access access) {
+  return cpu.pkru != 0 && mm.options.arch == Arch::x86 &&
+         arch::x86::key_denies(cpu.pkru, key, access);
+}
+
+bool grants(const memory::Cpu& cpu, const vma::Mm& mm, Pte pte, Access access) {
+  switch (access) {
+    case Access::read:
+      if (!pte.readable()) return false;
+      break;
+    case Access::write:
+      if (!pte.writable()) return false;
+      break;
+    case Access::exec:
+      if (!pte.executable()) return false;
+      break;
+  }
+  return !key_denies(cpu, mm, pte.key(), access);
+}
+
+}  // namespace
+
+std::byte* walk(memory::Cpu& cpu, vma::Mm& mm, Addr a, Access access, bool insert, bool* present) {
+  *present = false;
   // Walk and insert are in one section, so an answer of this Cpu cannot come between them; the
   // generation says so even if one did (a nested user of the Cpu).
   const std::uint64_t generation = cpu.flush.answered.load(env::relaxed);
@@ -19,7 +45,8 @@ std::byte* walk(memory::Cpu& cpu, vma::Mm& mm, Addr a, Access access, bool inser
   for (;;) {
     const Pte pte(word);
     if (!pte.present()) return nullptr;
-    if (access == Access::write && !pte.writable()) return nullptr;
+    *present = true;
+    if (!grants(cpu, mm, pte, access)) return nullptr;
     if ((word & wanted) == wanted) break;
     // As hardware: the bits are set only in an entry that still grants the access.
     if (entry.compare_exchange(word, word | wanted, env::acq_rel, env::acquire)) {
@@ -39,9 +66,9 @@ std::byte* walk(memory::Cpu& cpu, vma::Mm& mm, Addr a, Access access, bool inser
     env::signal_fence();
     e.addend = reinterpret_cast<std::uintptr_t>(host) - page;
     env::signal_fence();
-    e.read_tag = page;
+    if (grants(cpu, mm, pte, Access::read)) e.read_tag = page;
     // Only through a dirty entry may stores go on without looking again.
-    if (pte.writable() && pte.dirty()) e.write_tag = page;
+    if (pte.dirty() && grants(cpu, mm, pte, Access::write)) e.write_tag = page;
   }
   return host;
 }

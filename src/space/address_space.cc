@@ -60,6 +60,13 @@ Result<void> AddressSpace::protect(SoftCpu& cpu, Addr address, std::uint64_t len
       *mm_, cpu, [&](Cpu& c) { return change::protect(c, *mm_, address, length, prot); });
 }
 
+Result<void> AddressSpace::protect(SoftCpu& cpu, Addr address, std::uint64_t length, Prot prot,
+                                   int pkey) {
+  if (pkey < 0) return Errno::einval;
+  return enter_engine<Result<void>>(
+      *mm_, cpu, [&](Cpu& c) { return change::protect(c, *mm_, address, length, prot, pkey); });
+}
+
 Addr AddressSpace::brk(SoftCpu& cpu, Addr new_break) {
   auto r = enter_engine<Result<Addr>>(
       *mm_, cpu, [&](Cpu& c) -> Result<Addr> { return change::brk(c, *mm_, new_break); });
@@ -93,6 +100,7 @@ void AddressSpace::visit_vmas(SoftCpu& cpu, void (*visit)(void*, const VmaInfo&)
       info.start = slot.start;
       info.end = slot.end;
       info.prot = v.prot();
+      info.pkey = vma::key_of(v.flags());
       info.shared = (v.flags() & vma::kVmMayShare) != 0;
       info.has_file = v.file() != nullptr && !v.file()->anonymous();
       info.offset = v.file() != nullptr ? v.pgoff() << kPageShift : 0;

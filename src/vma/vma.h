@@ -23,12 +23,17 @@ inline constexpr std::uint32_t kVmShared = 1u << 3;
 /// alone, and the mapping behaves as a private one that may not become writable.
 inline constexpr std::uint32_t kVmMayShare = 1u << 9;
 inline constexpr std::uint32_t kVmMayWrite = 1u << 4;     ///< protect may grant write
-inline constexpr std::uint32_t kVmGrowsDown = 1u << 5;    ///< nothing sets it yet; spf's check 7
+inline constexpr std::uint32_t kVmGrowsDown = 1u << 5;    ///< MAP_GROWSDOWN
 inline constexpr std::uint32_t kVmUffdMissing = 1u << 6;  ///< nothing sets it yet; spf's check 6
 inline constexpr std::uint32_t kVmInterleave = 1u << 7;   ///< nothing sets it yet; spf's check 11
-inline constexpr std::uint32_t kVmPkey = 1u << 8;         ///< nothing sets it yet; spf's check 9
+/// The protection key, five bits of it.
+inline constexpr unsigned kVmKeyShift = 16;
+inline constexpr std::uint32_t kVmKey = 31u << kVmKeyShift;
 
 constexpr Prot prot_of(std::uint32_t flags) { return static_cast<Prot>(flags & kVmProt); }
+constexpr std::uint8_t key_of(std::uint32_t flags) {
+  return static_cast<std::uint8_t>((flags & kVmKey) >> kVmKeyShift);
+}
 
 /// The identity that stands for Linux's anon_vma: which private VMAs may merge once they have
 /// pages. Counted by the VMAs that name it. Its reverse map comes with the first thing that walks
