@@ -178,13 +178,15 @@ TEST_F(Tool, ListNamesWorkloadsAndPolicies) {
   std::vector<std::string> lines;
   std::istringstream in(all.out);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
-  for (const char* name : {"page_fault1", "page_fault2", "page_fault3", "brk1", "malloc1", "ebizzy",
-                           "fault_vs_mmap", "mmap-lock", "spf", "host"}) {
+  for (const char* name :
+       {"page_fault1", "page_fault2", "page_fault3", "brk1", "malloc1", "ebizzy", "fault_vs_mmap",
+        "lat_sig_prot", "read2", "signal1", "context_switch1", "mmap-lock", "spf", "host"}) {
     EXPECT_EQ(std::count(lines.begin(), lines.end(), name), 1) << name;
   }
   const auto verbose = tool({"list", "-v"});
   EXPECT_EQ(verbose.status, 0);
-  for (const char* part : {"Workloads:\n", "Policies:\n", "  page_fault1 ", "will-it-scale"}) {
+  for (const char* part :
+       {"Workloads:\n", "Policies:\n", "  page_fault1 ", "will-it-scale", "(null control: "}) {
     EXPECT_NE(verbose.out.find(part), std::string::npos) << part;
   }
 }

@@ -22,16 +22,21 @@ enum class Backing : std::uint8_t { anonymous, private_file, shared_file };
 /// Size of the areas and files of will-it-scale's memory tests.
 inline constexpr std::uint64_t kAreaBytes = std::uint64_t{128} << 20;
 
+/// What read2 reads at once, and the size of its file.
+inline constexpr std::uint64_t kReadBytes = 4096;
+inline constexpr std::uint64_t kReadFileBytes = std::uint64_t{1} << 20;
+
 /// Where one task sits: its memory, its meter, and its place among the tasks of its space.
 template <MemoryTarget T>
 struct Seat {
   T& target;
   Meter& meter;
   const EbizzyOptions& ebizzy;
-  const typename T::File* file = nullptr;  ///< its own, kAreaBytes long; null where not asked for
-  unsigned index = 0;                      ///< among the counting tasks of its space
-  unsigned tasks = 1;                      ///< counting tasks of its space
-  std::uint32_t salt = 0;                  ///< differs between tasks and between runs
+  const typename T::File* file =
+      nullptr;             ///< kAreaBytes long, or the one of all tasks; may be null
+  unsigned index = 0;      ///< among the counting tasks of its space
+  unsigned tasks = 1;      ///< counting tasks of its space
+  std::uint32_t salt = 0;  ///< differs between tasks and between runs
   Plant plant = Plant::none;
 };
 
