@@ -255,6 +255,22 @@ TEST_F(Tool, RunMeasuresAndWritesADocument) {
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_), {}), 1);
 }
 
+TEST_F(Tool, LatSigProtIsPrintedAsLmbenchDoes) {
+  const auto path = dir_ / "r.json";
+  const auto f = tool({"run", "lat_sig_prot", "-s", "0.1", "-r", "1", "--quick", "--json",
+                       path.string(), "--dir", dir_.string()});
+  EXPECT_EQ(f.status, 0) << f.err;
+  EXPECT_NE(f.out.find("lat_sig_prot.time_per_access_ns"), std::string::npos) << f.out;
+  const auto at = f.out.find("\nProtection fault: 0.");
+  ASSERT_NE(at, std::string::npos) << f.out;
+  EXPECT_EQ(f.out.find(" microseconds\n", at),
+            at + std::string("\nProtection fault: 0.1234").size());
+  std::ifstream in(path);
+  const auto run = nlohmann::json::parse(in).at("runs").at(0);
+  EXPECT_FALSE(run["null_control"].get<bool>());
+  EXPECT_GT(run["samples"][0]["access_time"]["access_ns"].get<double>(), 0);
+}
+
 TEST_F(Tool, CompareSpeaksOfProgressWhenAsked) {
   const auto f =
       tool({"compare", "brk1", "-s", "0.02", "-r", "3", "--quick", "-v", "--dir", dir_.string()});
