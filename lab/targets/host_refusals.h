@@ -2,10 +2,10 @@
 // again; after the last one of a block it leaves with siglongjmp.
 #pragma once
 
+#include <pthread.h>
 #include <setjmp.h>  // NOLINT: sigsetjmp is not in <csetjmp>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -50,8 +50,7 @@ class Refusals<HostTask> {
  public:
   bool open(HostTask&, Addr page) {
     block_.page = reinterpret_cast<void*>(static_cast<std::uintptr_t>(page));  // NOLINT
-    process_ = getpid();
-    thread_ = gettid();
+    thread_ = pthread_self();
     segv_.emplace(SIGSEGV, host_refused);
     bus_.emplace(SIGBUS, host_refused);
     user_.emplace(SIGUSR1, count_signal);
@@ -69,14 +68,15 @@ class Refusals<HostTask> {
     t_host_block = nullptr;
     return stored_ ? 0 : block_.right - before;
   }
-  /// To the calling thread, so that other tasks of the process are left alone.
+  /// To the calling thread, so that other tasks of the process are left alone. By the library's
+  /// call: ThreadSanitizer would keep the signal of a bare system call for later.
   std::uint64_t deliver(std::uint64_t n) {
     const std::uint64_t before = signals_counted();
-    for (std::uint64_t i = 0; i < n; ++i) syscall(SYS_tgkill, process_, thread_, SIGUSR1);
+    for (std::uint64_t i = 0; i < n; ++i) pthread_kill(thread_, SIGUSR1);
     return signals_counted() - before;
   }
   void plain(std::uint64_t n) {
-    for (std::uint64_t i = 0; i < n; ++i) syscall(SYS_tgkill, process_, thread_, 0);
+    for (std::uint64_t i = 0; i < n; ++i) pthread_kill(thread_, 0);
   }
 
   /// This kernel counts no fault for an access that it refuses.
@@ -90,8 +90,7 @@ class Refusals<HostTask> {
 
  private:
   HostBlock block_;
-  pid_t process_ = 0;
-  pid_t thread_ = 0;
+  pthread_t thread_{};
   bool stored_ = false;
   std::optional<SignalUse> segv_, bus_, user_;
 };

@@ -75,7 +75,7 @@ class LatSigProt : public Workload<T> {
     for (Addr a = page_; a < page_ + t.page_size(); ++a) {
       if (!this->expect(a, 0, "the page", 0)) return;
     }
-    if (this->deep()) this->expect_file([](std::uint64_t) { return 0; });
+    if (this->deep()) this->expect_file([](std::uint64_t) { return 0; }, 64 * 1024);
   }
 
  private:

@@ -38,7 +38,7 @@ class Read2 : public Workload<T> {
     if (at_ == kReadFileBytes) at_ = 0;
     if (!read_next(true)) return;
     this->plant_at(buffer_);
-    check_buffer();
+    check_buffer(1);
   }
 
  private:
@@ -53,10 +53,11 @@ class Read2 : public Workload<T> {
     }
     piece_ = at_ / kReadBytes;
     at_ += kReadBytes;
-    return !look || check_buffer();
+    return !look || check_buffer(256);
   }
-  bool check_buffer() {
-    for (std::uint64_t i = 0; i < kReadBytes; ++i) {
+  /// Every byte of a piece is the same.
+  bool check_buffer(std::uint64_t step) {
+    for (std::uint64_t i = 0; i < kReadBytes; i += step) {
       if (!this->expect(buffer_ + i, page_byte(piece_, 0), "the buffer", piece_)) return false;
     }
     return true;

@@ -107,13 +107,14 @@ class Workload {
   }
 
   /// Reads the file itself: `wanted(page)` gives the first byte of each page, and the rest of each
-  /// is zero; a negative answer is a page that may hold anything.
+  /// is zero; a negative answer is a page that may hold anything. Looks at the first `bytes`, a
+  /// multiple of 64 KiB.
   template <class F>
-  bool expect_file(F wanted) {
+  bool expect_file(F wanted, std::uint64_t bytes = kAreaBytes) {
     const std::uint64_t page_size = target().page_size();
     std::array<std::uint8_t, 64 * 1024> buffer;
     const std::uint64_t step = std::min<std::uint64_t>(page_size, buffer.size());
-    for (std::uint64_t at = 0; at < kAreaBytes;) {
+    for (std::uint64_t at = 0; at < bytes;) {
       const ssize_t got =
           pread(seat_.file->fd, buffer.data(), buffer.size(), static_cast<off_t>(at));
       if (got <= 0 || static_cast<std::uint64_t>(got) % step != 0) {
