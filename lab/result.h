@@ -21,6 +21,14 @@ struct Latency {
   std::uint64_t samples = 0;
 };
 
+/// Of lat_sig_prot, nanoseconds an access; nothing timed is all zero.
+struct AccessTime {
+  double access_ns = 0;  ///< the figure: the access alone, never below 0
+  double prot_ns = 0;    ///< the access and its handler
+  double catch_ns = 0;   ///< the handler without an access
+  std::uint64_t rounds = 0;
+};
+
 /// One measured run of one cell.
 struct Sample {
   double seconds = 0;            ///< real length of the measured window
@@ -29,6 +37,7 @@ struct Sample {
   CounterList counters;          ///< totals of the window
   Latency fault_latency;         ///< of the faulting tasks' operations that may fault, sampled
   double faults_per_op = 0;
+  AccessTime access_time;
   double own_cpu = 0;       ///< CPU seconds of this process and its children in the window
   double foreign_cpus = 0;  ///< CPUs used by other user processes, mean over the window
   bool noisy = false;       ///< over the noise limit even after the allowed repeats

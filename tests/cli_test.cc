@@ -178,13 +178,15 @@ TEST_F(Tool, ListNamesWorkloadsAndPolicies) {
   std::vector<std::string> lines;
   std::istringstream in(all.out);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
-  for (const char* name : {"page_fault1", "page_fault2", "page_fault3", "brk1", "malloc1", "ebizzy",
-                           "fault_vs_mmap", "mmap-lock", "spf", "host"}) {
+  for (const char* name :
+       {"page_fault1", "page_fault2", "page_fault3", "brk1", "malloc1", "ebizzy", "fault_vs_mmap",
+        "lat_sig_prot", "read2", "signal1", "context_switch1", "mmap-lock", "spf", "host"}) {
     EXPECT_EQ(std::count(lines.begin(), lines.end(), name), 1) << name;
   }
   const auto verbose = tool({"list", "-v"});
   EXPECT_EQ(verbose.status, 0);
-  for (const char* part : {"Workloads:\n", "Policies:\n", "  page_fault1 ", "will-it-scale"}) {
+  for (const char* part :
+       {"Workloads:\n", "Policies:\n", "  page_fault1 ", "will-it-scale", "(null control: "}) {
     EXPECT_NE(verbose.out.find(part), std::string::npos) << part;
   }
 }
@@ -251,6 +253,22 @@ TEST_F(Tool, RunMeasuresAndWritesADocument) {
   EXPECT_GT(document["runs"][1]["ops_per_second"][0].get<double>(), 0);
   EXPECT_EQ(document["version"], FAULTPATH_VERSION);
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_), {}), 1);
+}
+
+TEST_F(Tool, LatSigProtIsPrintedAsLmbenchDoes) {
+  const auto path = dir_ / "r.json";
+  const auto f = tool({"run", "lat_sig_prot", "-s", "0.1", "-r", "1", "--quick", "--json",
+                       path.string(), "--dir", dir_.string()});
+  EXPECT_EQ(f.status, 0) << f.err;
+  EXPECT_NE(f.out.find("lat_sig_prot.time_per_access_ns"), std::string::npos) << f.out;
+  const auto at = f.out.find("\nProtection fault: 0.");
+  ASSERT_NE(at, std::string::npos) << f.out;
+  EXPECT_EQ(f.out.find(" microseconds\n", at),
+            at + std::string("\nProtection fault: 0.1234").size());
+  std::ifstream in(path);
+  const auto run = nlohmann::json::parse(in).at("runs").at(0);
+  EXPECT_FALSE(run["null_control"].get<bool>());
+  EXPECT_GT(run["samples"][0]["access_time"]["access_ns"].get<double>(), 0);
 }
 
 TEST_F(Tool, CompareSpeaksOfProgressWhenAsked) {

@@ -267,6 +267,8 @@ TEST_P(CountedOperation, APlantedWrongByteIsFound) {
       {.workload = "mmap2", .ops = 10},        {.workload = "tlb_flush1", .ops = 100},
       {.workload = "tlb_flush2", .ops = 100},  {.workload = "tlb_flush3", .ops = 100},
       {.workload = "ebizzy", .ops = 3},        {.workload = "fault_vs_mmap", .ops = 100},
+      {.workload = "lat_sig_prot", .ops = 50}, {.workload = "read2", .ops = 10},
+      {.workload = "signal1", .ops = 10},      {.workload = "context_switch1", .ops = 10},
   };
   EXPECT_EQ(all.size(), workloads().size());
   for (Given given : all) {
@@ -279,7 +281,7 @@ TEST_P(CountedOperation, APlantedWrongByteIsFound) {
 }
 
 TEST_P(CountedOperation, AFileThatChangedIsFound) {
-  for (const char* name : {"page_fault2", "mmap2", "tlb_flush1"}) {
+  for (const char* name : {"page_fault2", "mmap2", "tlb_flush1", "lat_sig_prot"}) {
     SCOPED_TRACE(name);
     const std::string error =
         on(GetParam(), {.workload = name, .ops = 100, .plant = Plant::file}).error;

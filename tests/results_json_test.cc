@@ -182,6 +182,8 @@ TEST(ResultsSchema, OddResultsFollowItToo) {
   r.cells[2].samples[2].task_ops.clear();
   r.cells[2].samples[3].counters = {{"faults", NAN}};
   r.cells[3].samples[0].seconds = 0;
+  r.cells[3].samples[1].access_time = {190, 900, 710, 40};
+  r.cells[3].samples[2].access_time = {NAN, 900, 710, 40};
   r.machine.filesystem = "bad \xff byte";
   const auto text = results_json(r, true);
   EXPECT_EQ(Validator(schema()).check(json::parse(text)), "");
@@ -232,6 +234,8 @@ TEST(ResultsJson, CarriesWhatWasMeasured) {
   EXPECT_EQ(threads["ops_per_second"][0], 610000.0);
   EXPECT_FALSE(threads.contains("per_process_ops"));
   EXPECT_TRUE(threads["samples"][2]["noisy"].get<bool>());
+  EXPECT_FALSE(threads["null_control"].get<bool>());
+  EXPECT_TRUE(threads["samples"][0]["access_time"].is_null());
   EXPECT_EQ(threads["samples"][0]["own_cpus"], 1.0);
   EXPECT_EQ(threads["samples"][0]["foreign_cpus"], 0.02);
 

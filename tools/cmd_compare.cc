@@ -35,8 +35,8 @@ int cmd_compare(const Invocation& invocation) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--fail-on-regression", threshold,
-                 "Exit status 3 if a head's operations are worse by PCT percent or more, beyond "
-                 "the noise")
+                 "Exit status 3 if a head's operations (or its time per access) are worse by PCT "
+                 "percent or more, beyond the noise")
       ->type_name("PCT");
   if (!parse_arguments(app, invocation.argc, invocation.argv)) return kDone;
 

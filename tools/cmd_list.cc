@@ -26,7 +26,12 @@ void print_workloads(bool verbose) {
     print(fmt::format("  {:<{}}  {}\n", w.name, width, w.description));
     print(fmt::format("  {:<{}}  counts {}\n", "", width, w.counted));
     std::vector<std::string> more;
-    if (w.file) more.emplace_back("files of 128 MiB in --dir");
+    if (w.null_control) more.emplace_back(lab::kNullControlText);
+    if (w.one_file_bytes != 0) {
+      more.push_back(fmt::format("a file of {} MiB in --dir", w.one_file_bytes >> 20));
+    } else if (w.file) {
+      more.emplace_back("files of 128 MiB in --dir");
+    }
     if (w.mapper) more.emplace_back("one more thread");
     if (!w.host) more.emplace_back("not on the host");
     if (!w.options.empty()) {

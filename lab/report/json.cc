@@ -41,12 +41,20 @@ Json sample_json(const Sample& s) {
                {"p99_ns", number(s.fault_latency.p99)},
                {"samples", s.fault_latency.samples}};
   }
+  Json access = nullptr;
+  if (s.access_time.rounds > 0) {
+    access = {{"access_ns", number(s.access_time.access_ns)},
+              {"prot_ns", number(s.access_time.prot_ns)},
+              {"catch_ns", number(s.access_time.catch_ns)},
+              {"rounds", s.access_time.rounds}};
+  }
   const auto own = s.seconds > 0 ? number(s.own_cpu / s.seconds) : Json(nullptr);
   return {{"seconds", number(s.seconds)},
           {"ops_per_second", number(s.ops_per_second)},
           {"task_ops_per_second", std::move(tasks)},
           {"faults_per_op", number(s.faults_per_op)},
           {"fault_latency", std::move(latency)},
+          {"access_time", std::move(access)},
           {"own_cpus", own},
           {"foreign_cpus", number(s.foreign_cpus)},
           {"noisy", s.noisy},
@@ -77,6 +85,7 @@ Json run_json(const Cell& cell) {
   Json counters = Json::object();
   for (const auto& [name, total] : totals) counters[name] = count(total);
   return {{"workload", cell.workload},
+          {"null_control", is_null_control(cell.workload)},
           {"policy", cell.variant},
           {"mode", name_of(cell.mode)},
           {"tasks", cell.tasks},

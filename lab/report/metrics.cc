@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lab/workloads/registry.h"
+
 namespace faultpath::lab {
 
 std::string_view name_of(Mode mode) { return mode == Mode::threads ? "threads" : "processes"; }
@@ -21,7 +23,54 @@ std::optional<double> per_task_ops(const Sample& sample) {
 
 double operations(const Sample& sample) { return sample.ops_per_second * sample.seconds; }
 
+namespace {
+
+// Of a timed workload: no rate, since its rounds hold what is subtracted too.
+std::vector<Metric> timed_metrics_of(const Cell& cell) {
+  const auto key = [&](std::string_view name) { return fmt::format("{}.{}", cell.workload, name); };
+  Metric access{key(kAccessMetric), Direction::lower_is_better, {}};
+  Metric prot{key("prot_ns"), Direction::lower_is_better, {}};
+  Metric caught{key("catch_ns"), Direction::lower_is_better, {}};
+  Metric faults{key("faults_per_op"), Direction::none, {}};
+  for (const auto& s : cell.samples) {
+    faults.samples.push_back(s.faults_per_op);
+    if (s.access_time.rounds == 0) continue;
+    access.samples.push_back(s.access_time.access_ns);
+    prot.samples.push_back(s.access_time.prot_ns);
+    caught.samples.push_back(s.access_time.catch_ns);
+  }
+  return {std::move(access), std::move(prot), std::move(caught), std::move(faults)};
+}
+
+}  // namespace
+
+bool is_timed(std::string_view workload) {
+  const auto* w = find_workload(workload);
+  return w != nullptr && w->timed;
+}
+
+bool is_null_control(std::string_view workload) {
+  const auto* w = find_workload(workload);
+  return w != nullptr && w->null_control;
+}
+
+std::string headline_metric(std::string_view workload, Mode mode) {
+  return fmt::format("{}.{}", workload, is_timed(workload) ? kAccessMetric : per_task_metric(mode));
+}
+
+std::string lmbench_line(const Cell& cell) {
+  double sum = 0;
+  int runs = 0;
+  for (const auto& s : cell.samples) {
+    if (s.access_time.rounds == 0) continue;
+    sum += s.access_time.access_ns;
+    ++runs;
+  }
+  return runs == 0 ? "" : fmt::format("Protection fault: {:.4f} microseconds", sum / runs / 1000);
+}
+
 std::vector<Metric> metrics_of(const Cell& cell) {
+  if (is_timed(cell.workload)) return timed_metrics_of(cell);
   const auto key = [&](std::string_view name) { return fmt::format("{}.{}", cell.workload, name); };
   Metric ops{key(per_task_metric(cell.mode)), Direction::higher_is_better, {}};
   Metric faults{key("faults_per_op"), Direction::none, {}};
@@ -104,7 +153,7 @@ std::vector<ResultComparison> compare_results(const ResultSet& results) {
           row.head = variant;
           row.mode = group.mode;
           row.tasks = group.tasks;
-          row.gated = c.name.ends_with(per_task_metric(group.mode));
+          row.gated = c.name == headline_metric(workload, group.mode) && !is_null_control(workload);
           row.verified = (!base || base->verified) && (!head || head->verified);
           row.comparison = std::move(c);
           rows.push_back(std::move(row));
@@ -145,8 +194,14 @@ Gate regression_gate(const std::vector<ResultComparison>& comparisons, double pe
     const auto& c = row.comparison;
     if (c.base.n == 0 || c.head.n == 0) {
       gate.missing.push_back(fmt::format("{}: {}", where, name_of(c.verdict)));
-    } else if (c.verdict == Verdict::worse && c.change_percent && *c.change_percent <= -percent) {
-      gate.regressions.push_back(fmt::format("{}: {:+.1f}%", where, *c.change_percent));
+    } else if (c.verdict == Verdict::worse) {
+      // A time whose base is 0 has no percentage.
+      const bool lower = c.direction == Direction::lower_is_better;
+      if (!c.change_percent) {
+        gate.missing.push_back(fmt::format("{}: worse than a base of 0", where));
+      } else if ((lower ? *c.change_percent : -*c.change_percent) >= percent) {
+        gate.regressions.push_back(fmt::format("{}: {:+.1f}%", where, *c.change_percent));
+      }
     }
   }
   return gate;

@@ -22,6 +22,16 @@ std::optional<double> per_task_ops(const Sample& sample);
 /// Operations done in the window, or 0.
 double operations(const Sample& sample);
 
+/// The figure of a timed workload: nanoseconds an access, less is better.
+inline constexpr std::string_view kAccessMetric = "time_per_access_ns";
+bool is_timed(std::string_view workload);
+bool is_null_control(std::string_view workload);
+/// The metric that a reader takes home: an operations rate, or the time of a timed workload.
+std::string headline_metric(std::string_view workload, Mode mode);
+
+/// The mean time per access as lmbench prints it; empty where nothing was timed.
+std::string lmbench_line(const Cell& cell);
+
 /// The metrics of one cell, e.g. "page_fault1.per_thread_ops". Latencies only where sampled.
 std::vector<Metric> metrics_of(const Cell& cell);
 
@@ -46,7 +56,7 @@ struct ResultComparison {
   std::string head;
   Mode mode = Mode::threads;
   int tasks = 1;
-  bool gated = false;    ///< an operations rate: what a regression threshold looks at
+  bool gated = false;    ///< the headline, not of a null control: what a threshold looks at
   bool verified = true;  ///< both sides' results were right
   Comparison comparison;
 };
@@ -59,8 +69,8 @@ std::optional<double> counter_per_operation(const Cell& cell, std::string_view c
 /// the address-space lock, flushes.
 bool explains_policy(std::string_view counter);
 
-/// What `--fail-on-regression` makes of it: `regressions` names each operations rate that got worse
-/// by `percent` or more, `missing` each that has no data on one side.
+/// What `--fail-on-regression` makes of it: `regressions` names each headline that got worse by
+/// `percent` or more, `missing` each that has no data on one side.
 struct Gate {
   std::vector<std::string> regressions;
   std::vector<std::string> missing;

@@ -138,6 +138,31 @@ void add_axes(std::string& out, const ResultSet& results, const Group& group) {
                      results.repeats, number(results.seconds), group.tasks, results.machine.thp);
 }
 
+// A metric's name with what a reader has to know about its row.
+std::string shown_metric(std::string_view workload, std::string_view metric, bool noisy) {
+  return fmt::format("{}{}{}", metric, noisy ? " !" : "",
+                     is_null_control(workload) ? " (null control)" : "");
+}
+
+std::string shown_workload(std::string_view workload) {
+  if (is_null_control(workload)) return fmt::format("{} (null control)", workload);
+  if (is_timed(workload)) return fmt::format("{} (time per access)", workload);
+  return std::string(workload);
+}
+
+// The figures of lat_sig_prot once more, in lmbench's own words.
+void add_lmbench(std::string& out, const ResultSet& results, const Group& group) {
+  for (const auto& workload : group.workloads) {
+    if (!is_timed(workload)) continue;
+    for (const auto& variant : variants_of(results)) {
+      const auto cell = find_cell(results, workload, variant, group.mode, group.tasks);
+      const auto line = cell ? lmbench_line(*cell) : "";
+      if (line.empty()) continue;
+      out += fmt::format("\n{} of {}, as lmbench prints it:\n{}\n", workload, variant, line);
+    }
+  }
+}
+
 std::string policy_line(const ResultSet& results, const std::string& variant) {
   const auto remark = remark_on(results, variant);
   return remark.empty() ? fmt::format("  {}\n", variant)
@@ -284,11 +309,10 @@ void add_block(std::string& out, const ResultSet& results, const Group& group, c
   out += "\n";
 
   struct Line {
-    std::string metric;
+    std::string metric;   // as shown
     std::string figures;  // without the metric's name
     std::string good;
     std::vector<const ResultComparison*> heads;
-    bool noisy = false;
     bool first = false;  // of its workload
   };
   std::vector<Line> lines;
@@ -303,8 +327,7 @@ void add_block(std::string& out, const ResultSet& results, const Group& group, c
     const bool noisy = !noise_of(results, group, workload).empty();
     for (const auto& metric : metrics) {
       Line line;
-      line.metric = metric;
-      line.noisy = noisy;
+      line.metric = shown_metric(workload, metric, noisy);
       line.first = &metric == &metrics.front();
       std::optional<LkpFigure> base;
       std::vector<std::optional<LkpFigure>> heads;
@@ -325,7 +348,7 @@ void add_block(std::string& out, const ResultSet& results, const Group& group, c
   std::vector<std::size_t> widths;
   for (const auto& head : results.heads) widths.push_back(width_of(head));
   for (const auto& line : lines) {
-    metric_width = std::max(metric_width, width_of(line.metric) + (line.noisy ? 2 : 0));
+    metric_width = std::max(metric_width, width_of(line.metric));
     for (std::size_t i = 0; i < line.heads.size(); ++i) {
       if (line.heads[i]) widths[i] = std::max(widths[i], width_of(verdict_text(*line.heads[i])));
     }
@@ -343,8 +366,7 @@ void add_block(std::string& out, const ResultSet& results, const Group& group, c
   }
   for (const auto& line : lines) {
     if (line.first && &line != &lines.front()) out += "\n";
-    out += line.figures + padded(line.noisy ? line.metric + " !" : line.metric, metric_width) +
-           fmt::format("  {:<4}", line.good);
+    out += line.figures + padded(line.metric, metric_width) + fmt::format("  {:<4}", line.good);
     for (std::size_t i = 0; i < line.heads.size(); ++i) {
       const auto* row = line.heads[i];
       std::string verdict = row ? verdict_text(*row) : "n/a";
@@ -358,16 +380,19 @@ void add_block(std::string& out, const ResultSet& results, const Group& group, c
   }
   add_noise(out, results, group);
   add_counters(out, results, group, style);
+  add_lmbench(out, results, group);
   add_wrong(out, results, group, style);
 }
 
-// The operations rates alone: what a reader takes home.
+// The headlines alone: what a reader takes home.
 void add_summary(std::string& out, const ResultSet& results, const std::vector<Group>& groups,
                  const Rows& rows, const TableStyle& style) {
   out += "\n" + lkp_rule_line() + "\n";
   out += fmt::format("In short: operations per second, against {}\n", results.base);
   std::size_t workload_width = 0;
-  for (const auto& row : rows) workload_width = std::max(workload_width, width_of(row.workload));
+  for (const auto& row : rows) {
+    workload_width = std::max(workload_width, width_of(shown_workload(row.workload)));
+  }
   constexpr std::size_t kCell = 24;
   std::string head = padded("  ", workload_width + 21);
   for (const auto& variant : results.heads) {
@@ -377,10 +402,11 @@ void add_summary(std::string& out, const ResultSet& results, const std::vector<G
   for (const auto& group : groups) {
     for (const auto& workload : group.workloads) {
       const bool noisy = !noise_of(results, group, workload).empty();
-      std::string line = padded("  " + workload + (noisy ? " !" : ""), workload_width + 6) +
-                         padded(fmt::format("{}, {}", name_of(group.mode), group.tasks), 15);
+      std::string line =
+          padded("  " + shown_workload(workload) + (noisy ? " !" : ""), workload_width + 6) +
+          padded(fmt::format("{}, {}", name_of(group.mode), group.tasks), 15);
       for (const auto& variant : results.heads) {
-        const auto metric = fmt::format("{}.{}", workload, per_task_metric(group.mode));
+        const auto metric = headline_metric(workload, group.mode);
         const auto* row = find_row(rows, group, workload, variant, metric);
         std::string change = "n/a";
         std::string verdict = "no data";
@@ -486,11 +512,12 @@ std::string run_table(const ResultSet& results, const TableStyle& style) {
           }
           out += padded(lkp_figure(figure), widths[i] + 2);
         }
-        out += metric.name + (noisy ? " !\n" : "\n");
+        out += shown_metric(workload, metric.name, noisy) + "\n";
       }
     }
     add_noise(out, results, group);
     add_counters(out, results, group, style);
+    add_lmbench(out, results, group);
     add_wrong(out, results, group, style);
   }
   return out;

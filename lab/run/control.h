@@ -14,6 +14,7 @@
 
 #include "lab/run/histogram.h"
 #include "lab/run/ticks.h"
+#include "lab/stats/rounds.h"
 
 namespace faultpath::lab {
 
@@ -38,6 +39,7 @@ struct alignas(256) TaskSlot {
   CallCounts calls;
   std::uint64_t loop_faults = 0;  ///< of the whole counted loop, warm-up included
   Histogram latency;              ///< in ticks; read it when the task has ended
+  PartTimes parts;                ///< of lat_sig_prot; likewise
 };
 
 struct Control {
@@ -101,6 +103,11 @@ class Meter {
   /// The verification pass: workloads look at everything, not just at the end.
   bool deep() const { return deep_; }
   std::uint64_t ops() const { return ops_; }
+  /// Operations until `limit`.
+  std::uint64_t left() const { return limit_ > ops_ ? limit_ - ops_ : 0; }
+  /// Inside the measured window?
+  bool measured() const { return phase_->load(std::memory_order_relaxed) == Phase::measured; }
+  void report(const PartTimes& parts) { slot_->parts = parts; }
 
  private:
   template <class F>

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <new>
@@ -75,6 +76,19 @@ std::string stop_and_check(Stage& stage, const std::vector<Role>& roles, const T
       await(troupe, "end", [&] { return control.ended.load(std::memory_order_acquire) == n; });
   if (!error.empty()) give_up(stage);
   return error;
+}
+
+/// Each piece of kReadBytes gets its own byte throughout. False with errno.
+bool fill(int fd, std::uint64_t bytes) {
+  std::array<std::uint8_t, kReadBytes> piece;
+  for (std::uint64_t at = 0; at < bytes; at += piece.size()) {
+    piece.fill(page_byte(at / piece.size(), 0));
+    const ssize_t n = pwrite(fd, piece.data(), piece.size(), static_cast<off_t>(at));
+    if (n == static_cast<ssize_t>(piece.size())) continue;
+    if (n >= 0) errno = ENOSPC;
+    return false;
+  }
+  return true;
 }
 
 std::vector<std::uint64_t> ops_of(const Stage& stage, const std::vector<Role>& roles) {
@@ -259,6 +273,25 @@ Latency latency_of(const Stage& stage, const std::vector<Role>& roles) {
   return latency;
 }
 
+AccessTime access_time_of(const Stage& stage, const std::vector<Role>& roles) {
+  PartTimes mean;
+  double tasks = 0;
+  for (const Role& r : roles) {
+    const PartTimes& parts = stage.slot(r.id).parts;
+    if (r.mapper || parts.rounds == 0) continue;
+    mean.prot += parts.prot;
+    mean.caught += parts.caught;
+    mean.plain += parts.plain;
+    mean.rounds += parts.rounds;
+    tasks += 1;
+  }
+  if (tasks == 0) return {};
+  mean.prot /= tasks;
+  mean.caught /= tasks;
+  mean.plain /= tasks;
+  return subtract(mean, ns_per_tick());
+}
+
 FixedResult fixed_result(const Stage& stage, const std::vector<Role>& roles, std::string error) {
   FixedResult result;
   result.error = std::move(error);
@@ -273,12 +306,24 @@ FixedResult fixed_result(const Stage& stage, const std::vector<Role>& roles, std
   return result;
 }
 
-int make_task_file(const std::string& dir) {
+std::size_t file_index(const WorkloadInfo& workload, const Role& role) {
+  return workload.one_file_bytes != 0 ? 0 : role.id;
+}
+
+std::size_t file_count(const BenchSpec& spec) {
+  if (!spec.workload->file) return 0;
+  return spec.workload->one_file_bytes != 0 ? 1 : static_cast<std::size_t>(spec.tasks);
+}
+
+int make_task_file(const WorkloadInfo& workload, const std::string& dir) {
   std::string path = (dir.empty() ? "." : dir) + "/faultpath-lab-XXXXXX";
   const int fd = mkostemp(path.data(), O_CLOEXEC);
   if (fd < 0) return -1;
   unlink(path.c_str());
-  if (ftruncate(fd, static_cast<off_t>(kAreaBytes)) != 0) {
+  const bool made = workload.one_file_bytes != 0
+                        ? fill(fd, workload.one_file_bytes)
+                        : ftruncate(fd, static_cast<off_t>(kAreaBytes)) == 0;
+  if (!made) {
     const int error = errno;
     close(fd);
     errno = error;

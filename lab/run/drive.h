@@ -52,9 +52,15 @@ std::string drive_fixed(Stage& stage, const std::vector<Role>& roles, const Trou
 std::string complaints(const Stage& stage, const std::vector<Role>& roles);
 /// When the tasks are gone: the latencies of the counting ones.
 Latency latency_of(const Stage& stage, const std::vector<Role>& roles);
+/// When the tasks are gone: the mean over the counting ones that timed accesses.
+AccessTime access_time_of(const Stage& stage, const std::vector<Role>& roles);
 FixedResult fixed_result(const Stage& stage, const std::vector<Role>& roles, std::string error);
 
-/// An unlinked file of kAreaBytes, a hole, in `dir`; -1 with errno set where that cannot be.
-int make_task_file(const std::string& dir);
+/// Whose file the task `role` has, as an index: its own, or the one that all tasks have.
+std::size_t file_index(const WorkloadInfo& workload, const Role& role);
+std::size_t file_count(const BenchSpec& spec);
+/// An unlinked file in `dir`: a hole of kAreaBytes, or the workload's one file, filled. -1 with
+/// errno set where that cannot be.
+int make_task_file(const WorkloadInfo& workload, const std::string& dir);
 
 }  // namespace faultpath::lab

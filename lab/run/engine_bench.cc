@@ -12,6 +12,7 @@
 #include "lab/run/bench.h"
 #include "lab/run/drive.h"
 #include "lab/run/play.h"
+#include "lab/targets/engine_refusals.h"
 #include "lab/targets/engine_target.h"
 #include "lab/workloads/all.h"
 
@@ -28,9 +29,8 @@ class EngineBench final : public Bench {
   }
 
   bool open_files(std::string& error) {
-    if (!spec_.workload->file) return true;
-    for (int i = 0; i < spec_.tasks; ++i) {
-      const int fd = make_task_file(spec_.dir);
+    for (std::size_t i = 0; i < file_count(spec_); ++i) {
+      const int fd = make_task_file(*spec_.workload, spec_.dir);
       if (fd < 0) {
         error = spec_.dir + ": no file can be made there: " + std::strerror(errno);
         return false;
@@ -58,7 +58,10 @@ class EngineBench final : public Bench {
           result = drive_window(stage, roles_, troupe, window);
           return result.error;
         },
-        [&](Stage& stage) { result.sample.fault_latency = latency_of(stage, roles_); });
+        [&](Stage& stage) {
+          result.sample.fault_latency = latency_of(stage, roles_);
+          result.sample.access_time = access_time_of(stage, roles_);
+        });
     return result;
   }
 
@@ -140,7 +143,8 @@ class EngineBench final : public Bench {
     threads.reserve(roles_.size());
     for (const Role& r : roles_) {
       threads.emplace_back([&, &role = r] {
-        const EngineTask::File* file = role.id < files.size() ? &files[role.id] : nullptr;
+        const std::size_t i = file_index(*spec_.workload, role);
+        const EngineTask::File* file = i < files.size() ? &files[i] : nullptr;
         play<W>(role, tasks[role.id], file, shared[role.space], stage.control(),
                 stage.slot(role.id), spec_, options);
       });

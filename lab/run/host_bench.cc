@@ -14,6 +14,7 @@
 #include "lab/run/bench.h"
 #include "lab/run/drive.h"
 #include "lab/run/play.h"
+#include "lab/targets/host_refusals.h"
 #include "lab/targets/host_target.h"
 #include "lab/workloads/all.h"
 
@@ -141,9 +142,8 @@ class HostBench final : public Bench {
   }
 
   bool open_files(std::string& error) {
-    if (!spec_.workload->file) return true;
-    for (int i = 0; i < spec_.tasks; ++i) {
-      const int fd = make_task_file(spec_.dir);
+    for (std::size_t i = 0; i < file_count(spec_); ++i) {
+      const int fd = make_task_file(*spec_.workload, spec_.dir);
       if (fd < 0) {
         error = spec_.dir + ": no file can be made there: " + std::strerror(errno);
         return false;
@@ -165,7 +165,10 @@ class HostBench final : public Bench {
           result = drive_window(stage, roles_, troupe, window);
           return result.error;
         },
-        [&](Stage& stage) { result.sample.fault_latency = latency_of(stage, roles_); });
+        [&](Stage& stage) {
+          result.sample.fault_latency = latency_of(stage, roles_);
+          result.sample.access_time = access_time_of(stage, roles_);
+        });
     return result;
   }
 
@@ -257,7 +260,8 @@ class HostBench final : public Bench {
       SpaceShared<W> space;
       const auto be_role = [&](const Role& r) {
         HostTask target;
-        const HostTask::File* file = r.id < files_.size() ? &files_[r.id] : nullptr;
+        const std::size_t i = file_index(*spec_.workload, r);
+        const HostTask::File* file = i < files_.size() ? &files_[i] : nullptr;
         play<W>(r, target, file, space, stage.control(), stage.slot(r.id), spec_, options);
       };
       if (spec_.mode == Mode::processes && mine.size() == 1) {

@@ -99,9 +99,11 @@ class Group {
       m.sample.noisy = is_noisy(m.sample.foreign_cpus, m.own_share);
       const bool again = m.sample.noisy && attempt < patience_.retries_a_run &&
                          cell.rejected_runs < patience_.retries_a_cell;
+      const bool timed = spec_.workload->timed;
       char figures[128];
-      std::snprintf(figures, sizeof figures, "%d/%d %.0f ops/s%s", repeat + 1, options_.repeats,
-                    m.sample.ops_per_second,
+      std::snprintf(figures, sizeof figures, "%d/%d %.*f %s%s", repeat + 1, options_.repeats,
+                    timed ? 2 : 0, timed ? m.sample.access_time.access_ns : m.sample.ops_per_second,
+                    timed ? "ns an access" : "ops/s",
                     again            ? ", noisy: repeated"
                     : m.sample.noisy ? ", noisy"
                                      : "");
@@ -168,6 +170,18 @@ std::vector<std::string> notes_of(const RunOptions& options, const MachineBlock&
           "operations");
     }
   }
+  std::string controls;
+  for (const std::string& name : options.workloads) {
+    const WorkloadInfo* w = find_workload(name);
+    if (w == nullptr) continue;
+    if (w->null_control) controls += (controls.empty() ? "" : ", ") + name;
+    if (w->timed) {
+      notes.push_back(name +
+                      ": time_per_access_ns is prot_ns (refused store and handler) less catch_ns "
+                      "(the handler alone), blocks of both taking turns; less is better");
+    }
+  }
+  if (!controls.empty()) notes.push_back(controls + ": " + std::string(kNullControlText));
   const int cpus = static_cast<int>(usable_cpus().size());
   const int most = *std::max_element(options.tasks.begin(), options.tasks.end());
   if (most > cpus) {

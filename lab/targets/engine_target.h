@@ -102,6 +102,26 @@ class EngineTask {
   /// Makes the file on the host hold what was stored.
   bool sync(const File& file) { return done(file.file->sync()); }
 
+  /// For read_at(). The engine has no open files beside File, so all tasks read through one.
+  bool open(const File& file) {
+    opened_ = file.file;
+    return true;
+  }
+  /// From the page cache through a buffer into guest memory; bytes, 0 at the end of the file.
+  std::int64_t read_at(std::uint64_t at, Addr to, std::uint64_t bytes) {
+    bytes = std::min<std::uint64_t>(bytes, buffer_.size());
+    const auto got = opened_->read_at(at, buffer_.data(), bytes);
+    if (!got) {
+      error_ = got.error();
+      outcome_ = {};
+      return -1;
+    }
+    if (got.value() > 0 && !copy_out(to, buffer_.data(), got.value())) return -1;
+    return static_cast<std::int64_t>(got.value());
+  }
+  /// A store whose outcome is not kept.
+  FP_ALWAYS_INLINE Outcome store(Addr a, std::uint8_t v) { return cpu_.store<std::uint8_t>(a, v); }
+
   const CallCounts& calls() const { return calls_; }
   std::uint64_t faults() const { return cpu_.counters().faults; }
   void why(char* text, std::size_t room) const {
@@ -129,6 +149,7 @@ class EngineTask {
 
   SoftCpu cpu_;
   AddressSpace* space_;
+  faultpath::File* opened_ = nullptr;
   CallCounts calls_;
   Errno error_{};
   Outcome outcome_;

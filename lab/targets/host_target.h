@@ -2,6 +2,7 @@
 // and a task that dies harm nobody else.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -22,6 +23,11 @@ class HostTask {
   };
 
   HostTask() : page_size_(static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE))) {}
+  HostTask(const HostTask&) = delete;
+  HostTask& operator=(const HostTask&) = delete;
+  ~HostTask() {
+    if (opened_ >= 0) close(opened_);
+  }
 
   void enter() {}
   void leave() {}
@@ -80,6 +86,19 @@ class HostTask {
   /// Nothing to do: mappings and pread(2) see the same pages.
   bool sync(const File&) { return true; }
 
+  /// Opens the file once more, for read_at(): a description of the task's own.
+  bool open(const File& file) {
+    char path[32];
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", file.fd);
+    opened_ = ::open(path, O_RDONLY | O_CLOEXEC);
+    return done(opened_ < 0 ? -1 : 0);
+  }
+  std::int64_t read_at(std::uint64_t at, Addr to, std::uint64_t bytes) {
+    const ssize_t got = pread(opened_, host(to), bytes, static_cast<off_t>(at));
+    if (got < 0) errno_ = errno;
+    return got;
+  }
+
   const CallCounts& calls() const { return calls_; }
   std::uint64_t faults() const {
     rusage u{};
@@ -103,6 +122,7 @@ class HostTask {
 
   std::uint64_t page_size_;
   CallCounts calls_;
+  int opened_ = -1;
   int errno_ = 0;
 };
 

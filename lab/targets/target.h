@@ -41,6 +41,8 @@ concept MemoryTarget = requires(T t, const T c, typename T::File file, Addr a, s
   { t.copy(a, a, n) } -> std::same_as<bool>;
   { t.copy_out(a, from, n) } -> std::same_as<bool>;
   { t.sync(file) } -> std::same_as<bool>;
+  { t.open(file) } -> std::same_as<bool>;
+  { t.read_at(n, a, n) } -> std::same_as<std::int64_t>;
   { c.calls() } -> std::convertible_to<CallCounts>;
   { c.faults() } -> std::convertible_to<std::uint64_t>;
   c.why(text, room);

@@ -84,6 +84,28 @@ std::vector<WorkloadInfo> make() {
       "count",
       64 * kMiB / kPageSize * 5 / 4, one_part)
       .mapper = true;
+  WorkloadInfo& prot =
+      add("lat_sig_prot", "after lmbench's lat_sig prot: the time of an access that is refused",
+          "a store to a page of a shared file mapping that may only be read: SIGSEGV, a handler, "
+          "and again; the handler's time is measured between and subtracted",
+          5000, little);
+  with_file(prot, false, false);
+  prot.timed = true;
+
+  WorkloadInfo& read =
+      add("read2", "will-it-scale: read(2) of one file by all tasks, each at its own offset",
+          "a read of 4 KiB from the page cache into resident guest memory", 600, little);
+  with_file(read, false, false);
+  read.one_file_bytes = kReadFileBytes;
+  read.null_control = true;
+  add("signal1", "will-it-scale: raise(SIGUSR1), a real signal of the host on every target",
+      "a signal and its handler, and a touch of a resident guest word", 1000, little)
+      .null_control = true;
+  add("context_switch1",
+      "will-it-scale: a byte to a partner and back over two real pipes; the partner is a thread in "
+      "both modes",
+      "half of a round trip, and of a touch of a resident guest word", 1000, little)
+      .null_control = true;
   return list;
 }
 

@@ -27,11 +27,18 @@ struct WorkloadInfo {
   bool host = true;                  ///< can run as the variant `host`
   bool file = false;                 ///< each task has a file of 128 MiB in --dir
   bool shared_file = false;          ///< and fills it
-  bool warm_file = false;        ///< touches it: its pages are in the cache before a measured run
-  bool mapper = false;           ///< one more thread a space, whose calls are not counted
-  std::uint64_t verify_ops = 0;  ///< operations a task in the verification pass
+  bool warm_file = false;  ///< touches it: its pages are in the cache before a measured run
+  std::uint64_t one_file_bytes = 0;  ///< not 0: all tasks have one file, this long and filled
+  bool null_control = false;         ///< no policy can differ: what differs is the noise
+  bool timed = false;                ///< its figure is Sample::access_time, not a rate
+  bool mapper = false;               ///< one more thread a space, whose calls are not counted
+  std::uint64_t verify_ops = 0;      ///< operations a task in the verification pass
   MemoryNeed (*need)(const EbizzyOptions&) = nullptr;
 };
+
+/// What a null control is, in one line.
+inline constexpr std::string_view kNullControlText =
+    "null control: calibrates the noise; no policy differs here";
 
 /// In the order of `list`.
 const std::vector<WorkloadInfo>& workloads();

@@ -22,16 +22,21 @@ enum class Backing : std::uint8_t { anonymous, private_file, shared_file };
 /// Size of the areas and files of will-it-scale's memory tests.
 inline constexpr std::uint64_t kAreaBytes = std::uint64_t{128} << 20;
 
+/// What read2 reads at once, and the size of its file.
+inline constexpr std::uint64_t kReadBytes = 4096;
+inline constexpr std::uint64_t kReadFileBytes = std::uint64_t{1} << 20;
+
 /// Where one task sits: its memory, its meter, and its place among the tasks of its space.
 template <MemoryTarget T>
 struct Seat {
   T& target;
   Meter& meter;
   const EbizzyOptions& ebizzy;
-  const typename T::File* file = nullptr;  ///< its own, kAreaBytes long; null where not asked for
-  unsigned index = 0;                      ///< among the counting tasks of its space
-  unsigned tasks = 1;                      ///< counting tasks of its space
-  std::uint32_t salt = 0;                  ///< differs between tasks and between runs
+  const typename T::File* file =
+      nullptr;             ///< kAreaBytes long, or the one of all tasks; may be null
+  unsigned index = 0;      ///< among the counting tasks of its space
+  unsigned tasks = 1;      ///< counting tasks of its space
+  std::uint32_t salt = 0;  ///< differs between tasks and between runs
   Plant plant = Plant::none;
 };
 
@@ -102,13 +107,14 @@ class Workload {
   }
 
   /// Reads the file itself: `wanted(page)` gives the first byte of each page, and the rest of each
-  /// is zero; a negative answer is a page that may hold anything.
+  /// is zero; a negative answer is a page that may hold anything. Looks at the first `bytes`, a
+  /// multiple of 64 KiB.
   template <class F>
-  bool expect_file(F wanted) {
+  bool expect_file(F wanted, std::uint64_t bytes = kAreaBytes) {
     const std::uint64_t page_size = target().page_size();
     std::array<std::uint8_t, 64 * 1024> buffer;
     const std::uint64_t step = std::min<std::uint64_t>(page_size, buffer.size());
-    for (std::uint64_t at = 0; at < kAreaBytes;) {
+    for (std::uint64_t at = 0; at < bytes;) {
       const ssize_t got =
           pread(seat_.file->fd, buffer.data(), buffer.size(), static_cast<off_t>(at));
       if (got <= 0 || static_cast<std::uint64_t>(got) % step != 0) {
