@@ -1,5 +1,6 @@
 #include "tools/measure.h"
 
+#include <faultpath/format.h>
 #include <faultpath/policy.h>
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -1,5 +1,7 @@
 #include "check/scene/play.h"
 
+#include <algorithm>
+
 #include "check/explore/replay.h"
 #include "check/model/at_rest.h"
 #include "check/model/page_model.h"
@@ -32,6 +34,7 @@ Play::Play(const Variant& variant) : variant_(variant) {
   }
   limits_.injections = variant.scene->injections;
   limits_.call_steps = variant.scene->call_steps;
+  limits_.steps = std::max(limits_.steps, limits_.call_steps);
   world.freeze();
 
   Replay in_turn{Schedule{}};

@@ -10,6 +10,7 @@ std::span<const Scene* const> speculation_scenes();  // speculation.cc
 std::span<const Scene* const> table_scenes();        // tables.cc
 std::span<const Scene* const> vma_scenes();          // vma.cc
 std::span<const Scene* const> vma_lock_scenes();     // vma_lock.cc
+std::span<const Scene* const> bad_access_scenes();   // bad_access.cc
 std::span<const Scene* const> signal_scenes();       // signals.cc
 std::span<const Scene* const> tlb_scenes();          // tlb.cc
 std::span<const Scene* const> copy_scenes();         // copy.cc

@@ -21,7 +21,7 @@ constexpr Cue kZappedUnderFault[] = {{0, "lock@EntryLock::"}, {1, ""}, {0, ""}};
 constexpr Planted kDrainPlanted[] = {{Guard::vma_lock_drains_readers, kZappedUnderFault}};
 
 constexpr Scene kDrains{
-    .name = "writer-waits-for-the-faults-that-hold-a-vma",
+    .name = "writer-waits-for-faults-that-hold-a-vma",
     .ids = "B01 I1 I4",
     .story =
         "A fault holds its VMA and is about to fill the entry. Another CPU unmaps the VMA: it may "
@@ -47,7 +47,7 @@ constexpr Cue kCountedTooLate[] = {{0, "count_up"}, {1, "detach"}, {0, ""}, {1, 
 constexpr Planted kRecheckPlanted[] = {{Guard::vma_lock_recheck, kCountedTooLate}};
 
 constexpr Scene kRecheck{
-    .name = "vma-is-write-locked-while-a-fault-counts-in",
+    .name = "vma-is-locked-while-a-fault-counts-in",
     .ids = "B14 I1 I4",
     .story =
         "A fault finds its VMA unlocked. Before it has counted itself in, another CPU locks the "

@@ -78,11 +78,18 @@ class Search {
     result_.finding.reset();
   }
 
+  /// One CPU that nobody interrupts has one schedule.
+  bool alone() const {
+    const auto actors = play_.actors();
+    return actors.size() == 1 && actors[0].handler == nullptr;
+  }
+
   bool learn() {
     world().treat_all_as_shared(true);
     RandomWalk walk(budget_.seed);
     bool found = false;
-    for (unsigned i = 0; i < kLearning && !found && walk.next(); ++i) found = run(walk, "random");
+    const unsigned most = alone() ? 1 : kLearning;
+    for (unsigned i = 0; i < most && !found && walk.next(); ++i) found = run(walk, "random");
     world().treat_all_as_shared(false);
     return found;
   }
@@ -90,7 +97,9 @@ class Search {
   bool random_runs() {
     RandomWalk walk(budget_.seed + 1);
     Pct pct(budget_.seed + 2, kPctDepth, 300);
-    for (std::uint64_t i = 0; i < budget_.random_runs; ++i) {
+    const std::uint64_t most =
+        alone() ? std::min<std::uint64_t>(1, budget_.random_runs) : budget_.random_runs;
+    for (std::uint64_t i = 0; i < most; ++i) {
       const bool odd = (i & 1) != 0;
       if (odd) {
         pct.next();
