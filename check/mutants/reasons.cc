@@ -4,7 +4,6 @@ namespace faultpath::check {
 
 const char* awaits_weak_memory(Guard guard) {
   switch (guard) {
-    case Guard::fence_epoch_entry: return "slot stored, then the section's first load";
     case Guard::fence_retire: return "unlinking stores, then the load of the epoch";
     case Guard::fence_flush_entries: return "changed entries, then the load of who is inside";
     case Guard::fence_flush_requests: return "requests, then the loads of `parked` and `section`";

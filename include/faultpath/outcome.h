@@ -39,66 +39,58 @@ class [[nodiscard]] Outcome {
 
   constexpr Outcome() = default;
   static constexpr Outcome done(bool major = false) {
-    Outcome o;
-    o.major_ = major;
-    return o;
+    return {0, word(Kind::done) | std::uint64_t{major} << kMajorShift};
   }
   static constexpr Outcome signal(std::uint8_t number, std::uint8_t code, Addr address,
                                   Access access, std::uint8_t pkey = 0) {
-    Outcome o;
-    o.kind_ = Kind::signal;
-    o.number_ = number;
-    o.code_ = code;
-    o.address_ = address;
-    o.access_ = access;
-    o.pkey_ = pkey;
-    return o;
+    return {address, word(Kind::signal) | std::uint64_t{number} << kNumberShift |
+                         std::uint64_t{code} << kCodeShift | std::uint64_t{pkey} << kKeyShift |
+                         static_cast<std::uint64_t>(access) << kAccessShift};
   }
   static constexpr Outcome out_of_memory(Addr address) {
-    Outcome o;
-    o.kind_ = Kind::out_of_memory;
-    o.address_ = address;
-    return o;
+    return {address, word(Kind::out_of_memory)};
   }
-  static constexpr Outcome interrupted() {
-    Outcome o;
-    o.kind_ = Kind::interrupted;
-    return o;
-  }
+  static constexpr Outcome interrupted() { return {0, word(Kind::interrupted)}; }
   static constexpr Outcome refused(RefusedReason reason, Addr address) {
-    Outcome o;
-    o.kind_ = Kind::refused;
-    o.reason_ = reason;
-    o.address_ = address;
-    return o;
+    return {address, word(Kind::refused) | static_cast<std::uint64_t>(reason) << kReasonShift};
   }
 
-  constexpr Kind kind() const { return kind_; }
-  constexpr bool ok() const { return kind_ == Kind::done; }
+  constexpr Kind kind() const { return static_cast<Kind>(byte(0)); }
+  constexpr bool ok() const { return kind() == Kind::done; }
   constexpr explicit operator bool() const { return ok(); }
-  constexpr bool is_signal() const { return kind_ == Kind::signal; }
+  constexpr bool is_signal() const { return kind() == Kind::signal; }
   /// A fault that waited for I/O, as Linux counts it; meaningful for `done`.
-  constexpr bool major() const { return major_; }
-  constexpr std::uint8_t signal_number() const { return number_; }
-  constexpr std::uint8_t signal_code() const { return code_; }
-  constexpr std::uint8_t pkey() const { return pkey_; }
-  constexpr Access access() const { return access_; }
+  constexpr bool major() const { return byte(kMajorShift) != 0; }
+  constexpr std::uint8_t signal_number() const { return byte(kNumberShift); }
+  constexpr std::uint8_t signal_code() const { return byte(kCodeShift); }
+  constexpr std::uint8_t pkey() const { return byte(kKeyShift); }
+  constexpr Access access() const { return static_cast<Access>(byte(kAccessShift)); }
   /// si_addr of a signal; the address asked for in the other failures.
   constexpr Addr address() const { return address_; }
-  constexpr RefusedReason reason() const { return reason_; }
+  constexpr RefusedReason reason() const { return static_cast<RefusedReason>(byte(kReasonShift)); }
 
   friend constexpr bool operator==(const Outcome&, const Outcome&) = default;
 
  private:
+  // Two words, and so two registers: as single bytes it would be written in parts and copied as a
+  // whole, which costs a stall each time.
+  static constexpr unsigned kNumberShift = 8;
+  static constexpr unsigned kCodeShift = 16;
+  static constexpr unsigned kKeyShift = 24;
+  static constexpr unsigned kAccessShift = 32;
+  static constexpr unsigned kReasonShift = 40;
+  static constexpr unsigned kMajorShift = 48;
+
+  constexpr Outcome(Addr address, std::uint64_t rest) : address_(address), rest_(rest) {}
+  static constexpr std::uint64_t word(Kind kind) { return static_cast<std::uint64_t>(kind); }
+  constexpr std::uint8_t byte(unsigned shift) const {
+    return static_cast<std::uint8_t>(rest_ >> shift);
+  }
+
   Addr address_ = 0;
-  Kind kind_ = Kind::done;
-  std::uint8_t number_ = 0;
-  std::uint8_t code_ = 0;
-  std::uint8_t pkey_ = 0;
-  Access access_ = Access::read;
-  RefusedReason reason_ = RefusedReason::none;
-  bool major_ = false;
+  std::uint64_t rest_ = 0;
 };
+static_assert(sizeof(Outcome) == 16);
 
 /// A loaded value, or the outcome that kept the load from happening.
 template <class T>

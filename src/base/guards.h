@@ -45,7 +45,6 @@ enum class Guard {
   bad_access_code,        ///< ... and the signal says which of them did (B17)
 
   // The stand-alone fences (docs/LOCKING.md says what each orders).
-  fence_epoch_entry,     ///< an epoch slot is visible before the section's first load
   fence_retire,          ///< what unlinks is visible before the epoch is read
   fence_flush_entries,   ///< changed entries are visible before who is inside is read
   fence_flush_requests,  ///< posted requests are visible before `parked` and sections are read
@@ -89,7 +88,6 @@ inline constexpr Guard kAllGuards[] = {
     Guard::anon_prepare_under_mmap_lock,
     Guard::bad_access_under_lock,
     Guard::bad_access_code,
-    Guard::fence_epoch_entry,
     Guard::fence_retire,
     Guard::fence_flush_entries,
     Guard::fence_flush_requests,
@@ -135,7 +133,6 @@ constexpr const char* name_of(Guard g) {
     case Guard::anon_prepare_under_mmap_lock: return "anon_prepare_under_mmap_lock";
     case Guard::bad_access_under_lock: return "bad_access_under_lock";
     case Guard::bad_access_code: return "bad_access_code";
-    case Guard::fence_epoch_entry: return "fence_epoch_entry";
     case Guard::fence_retire: return "fence_retire";
     case Guard::fence_flush_entries: return "fence_flush_entries";
     case Guard::fence_flush_requests: return "fence_flush_requests";

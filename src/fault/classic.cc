@@ -18,34 +18,39 @@ Outcome to_outcome(const Fault& f, Resolved r) {
 
 namespace {
 
-std::optional<Outcome> under_mmap_lock(Fault& f, Growth growth) FP_REQUIRES_SHARED(f.mm.mmap_lock) {
+bool under_mmap_lock(Fault& f, Growth growth, Outcome* outcome) FP_REQUIRES_SHARED(f.mm.mmap_lock) {
   const vma::TreeSlot slot = f.mm.tree.find(f.address());
   if (!slot || slot.start > f.address()) {
     const bool grows = slot && (slot.vma->flags() & vma::kVmGrowsDown) != 0;
-    if (grows && growth == Growth::untried) return {};
-    return Outcome::signal(kSigSegv, kSegvMapErr, f.what.reported, f.what.access);
+    if (grows && growth == Growth::untried) return false;
+    *outcome = Outcome::signal(kSigSegv, kSegvMapErr, f.what.reported, f.what.access);
+    return true;
   }
   f.live = slot.vma;
   f.vma = slot.vma->view();
-  if (const Outcome no = refusal(f.what, f.vma); !no.ok()) return no;
+  *outcome = refusal(f.what, f.vma);
+  if (!outcome->ok()) return true;
   f.leaf = f.mm.tables.ensure_leaf(f.cpu, f.page);
-  if (!f.leaf) return Outcome::out_of_memory(f.address());
-  f.seen = Pte(f.leaf.at(f.page, 0).load(env::acquire));
-  return to_outcome(f, resolve(f));
+  Resolved r = Resolved::out_of_memory;
+  if (f.leaf) {
+    f.seen = Pte(f.leaf.at(f.page, 0).load(env::acquire));
+    r = resolve(f);
+  }
+  *outcome = to_outcome(f, r);
+  return true;
 }
 
 }  // namespace
 
-std::optional<Outcome> classic(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth) {
+bool classic(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth, Outcome* outcome) {
   if (growth == Growth::untried) cpu.count(Counter::classic_entered);
   Fault f(cpu, mm, what);
-  std::optional<Outcome> outcome;
   {
     vma::ReadLock lock(mm, cpu);
-    outcome = under_mmap_lock(f, growth);
+    if (!under_mmap_lock(f, growth, outcome)) return false;
   }
-  if (outcome) cpu.count(Counter::classic_settled);
-  return outcome;
+  cpu.count(Counter::classic_settled);
+  return true;
 }
 
 }  // namespace faultpath::fault

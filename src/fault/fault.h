@@ -11,8 +11,6 @@
 #include <faultpath/arch.h>
 #include <faultpath/outcome.h>
 
-#include <optional>
-
 #include "pagetable/page_table.h"
 #include "vma/mm.h"
 
@@ -80,12 +78,12 @@ enum class Growth : std::uint8_t {
 };
 
 /// Handles one fault of a Cpu that is parked in the engine (space/take_fault.h), holding nothing.
-/// Nothing: a stack has to grow first (change::grow_stack); then again, with Growth::tried. Counted
+/// False: a stack has to grow first (change::grow_stack); then again, with Growth::tried. Counted
 /// once, with the outcome.
-std::optional<Outcome> handle_fault(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth);
+bool handle_fault(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth, Outcome* outcome);
 
-/// Under the mmap lock for read, from lookup to install. Nothing: as above.
-std::optional<Outcome> classic(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth);
+/// Under the mmap lock for read, from lookup to install. False: as above.
+bool classic(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth, Outcome* outcome);
 
 /// True: settled, `*outcome` is final. False: nothing is held, the classic path is next; the reason
 /// has been counted.

@@ -19,25 +19,23 @@ bool settle_fast(Cpu& cpu, Mm& mm, const GuestFault& what, Outcome* outcome) {
 
 }  // namespace
 
-std::optional<Outcome> handle_fault(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth) {
-  Outcome outcome = Outcome::done();
-  if (growth == Growth::tried || !settle_fast(cpu, mm, what, &outcome)) {
-    const std::optional<Outcome> settled = classic(cpu, mm, what, growth);
-    if (!settled) return {};
-    outcome = *settled;
+bool handle_fault(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth, Outcome* outcome) {
+  if ((growth == Growth::tried || !settle_fast(cpu, mm, what, outcome)) &&
+      !classic(cpu, mm, what, growth, outcome)) {
+    return false;
   }
 
   cpu.count(Counter::faults);
-  switch (outcome.kind()) {
+  switch (outcome->kind()) {
     case Outcome::Kind::done:
-      cpu.count(outcome.major() ? Counter::major_faults : Counter::minor_faults);
+      cpu.count(outcome->major() ? Counter::major_faults : Counter::minor_faults);
       break;
     case Outcome::Kind::signal: cpu.count(Counter::fault_signals); break;
     case Outcome::Kind::out_of_memory: cpu.count(Counter::fault_oom); break;
     case Outcome::Kind::interrupted:
     case Outcome::Kind::refused: break;
   }
-  return outcome;
+  return true;
 }
 
 }  // namespace faultpath::fault

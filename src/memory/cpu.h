@@ -17,6 +17,9 @@ inline constexpr std::uint32_t kFrameCache = env::per_world<std::uint32_t>(256, 
 inline constexpr std::uint32_t kFrameBatch = env::per_world<std::uint32_t>(128, 8);
 inline constexpr std::uint32_t kMagazine = env::per_world<std::uint32_t>(16, 4);
 
+/// One a bucket's epoch: when it comes round again, its objects are ripe.
+inline constexpr unsigned kRetireBuckets = sync::EpochDomain::kGrace + 1;
+
 /// Objects and frames that were unlinked while the global epoch was `epoch`.
 struct RetireBucket {
   env::var<std::uint64_t> epoch{};
@@ -57,7 +60,7 @@ struct Cpu : detail::CpuBlock {
   env::var<std::uint8_t> magazine_count[kSlabKinds] FP_GUARDED_BY(cache_lock){};
   env::var<Pfn> frames[kFrameCache] FP_GUARDED_BY(cache_lock);
   env::var<void*> magazine[kSlabKinds][kMagazine] FP_GUARDED_BY(cache_lock);
-  RetireBucket retired[3] FP_GUARDED_BY(cache_lock);
+  RetireBucket retired[kRetireBuckets] FP_GUARDED_BY(cache_lock);
 
   alignas(64) CounterBlock counters;
   CounterBlock baseline;  ///< counters' values when this owner attached

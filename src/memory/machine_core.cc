@@ -311,7 +311,7 @@ void MachineCore::release_ripe(Cpu& actor, Cpu& cpu) {
   const std::uint64_t now = epochs_.now();
   sync::SpinGuard guard(cpu.cache_lock);
   for (RetireBucket& b : cpu.retired) {
-    if (b.count != 0 && now >= b.epoch + 2) release_bucket(actor, cpu, b);
+    if (b.count != 0 && now >= b.epoch + sync::EpochDomain::kGrace) release_bucket(actor, cpu, b);
   }
 }
 
@@ -323,9 +323,9 @@ void MachineCore::retire(Cpu& cpu, RetireBatch& batch) {
   {
     sync::SpinGuard guard(cpu.cache_lock);
     const std::uint64_t now = epochs_.now();
-    RetireBucket& b = cpu.retired[now % 3];
+    RetireBucket& b = cpu.retired[now % kRetireBuckets];
     if (b.epoch != now) {
-      // The bucket's last use was at now - 3 or earlier: ripe.
+      // The bucket's last use was kRetireBuckets advances ago or more: ripe.
       release_bucket(cpu, cpu, b);
       b.epoch = now;
     }
@@ -393,9 +393,9 @@ void MachineCore::drain(Cpu& cpu) {
 bool MachineCore::reclaim(Cpu& cpu) {
   const std::uint64_t before = buddy_.free_frames();
   const std::uint32_t limit = cpu_limit();
-  for (int round = 0; round < 3; ++round) {
-    // Two advances make everything retired before them ripe; the third round is for an attempt that
-    // met another one under way.
+  // That many advances make everything retired before them ripe; one more round is for an attempt
+  // that met another one under way.
+  for (std::uint64_t round = 0; round <= sync::EpochDomain::kGrace; ++round) {
     try_advance(cpu);
     for (std::uint32_t i = 0; i < limit; ++i) {
       release_ripe(cpu, cpus_[i]);
@@ -410,7 +410,7 @@ void MachineCore::quiesce(Cpu& cpu) {
   bool more = true;
   while (more) {
     const std::uint32_t limit = cpu_limit();
-    const std::uint64_t target = epochs_.now() + 2;
+    const std::uint64_t target = epochs_.now() + sync::EpochDomain::kGrace;
     while (epochs_.now() < target) {
       if (!try_advance(cpu)) env::yield();
     }

@@ -11,14 +11,14 @@ namespace faultpath::space {
 Outcome take_fault(memory::Cpu& cpu, vma::Mm& mm, const GuestFault& what) {
   const EngineEntry entry(cpu);
   FP_ASSERT(entry);
-  if (const auto outcome = fault::handle_fault(cpu, mm, what, fault::Growth::untried)) {
-    return *outcome;
-  }
+  Outcome outcome;
+  if (fault::handle_fault(cpu, mm, what, fault::Growth::untried, &outcome)) return outcome;
   (void)change::grow_stack(cpu, mm,
                            what.address);  // where it did not, the second look finds nothing
-  const auto outcome = fault::handle_fault(cpu, mm, what, fault::Growth::tried);
-  FP_ASSERT(outcome);
-  return *outcome;
+  const bool settled = fault::handle_fault(cpu, mm, what, fault::Growth::tried, &outcome);
+  FP_ASSERT(settled);
+  (void)settled;
+  return outcome;
 }
 
 }  // namespace faultpath::space

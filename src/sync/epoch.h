@@ -1,17 +1,25 @@
 // Epochs: readers that take no lock, and memory that outlives them.
 //
 // Guarantees. An object that was unlinked, then retired with the global epoch at e, is handed back
-// for reuse only after the global epoch has reached e + 2. The epoch advances from g to g + 1 only
-// when every Cpu that is inside an epoch section entered it at g, and every access section (and
-// interrupts-off section) that was open at the beginning of the attempt has closed. So whoever
-// could have seen the object before it was unlinked is gone.
+// for reuse only after the global epoch has reached e + 3. The epoch advances from g to g + 1 only
+// when, after a heavy fence, every Cpu that is inside an epoch section entered it at g, and every
+// access section (and interrupts-off section) that was open has closed. So whoever could have seen
+// the object before it was unlinked is gone.
 //
-// Why e + 2. The retirer passes a full fence between the unlink and its read of the epoch, so
-// whoever enters at e + 1 or later cannot find the object. Those who entered at e or before hold up
-// the advance to e + 2.
+// Entering costs no fence: it is the light half of the asymmetric pair, whose heavy half each advance
+// issues between reading the epoch and reading the slots.
+//
+// Why e + 3. Call the advances A1 (e to e + 1), A2, A3.
+//   A section that says e or less holds A2 up, if A2 sees it; one that A2's heavy fence came too early
+//   for opened after that fence, and so did its loads.
+//   A section that says e + 1 may still find the object: nothing orders its loads after the fence that
+//   the retirer passed between the unlink and its read of e. It holds A3 up, in the same way.
+//   A section that says e + 2 cannot. It acquired e + 2 from A2, whose heavy fence followed A2's read
+//   of e + 1, and so the retirer's fence: the unlink is visible to all that A2's store is visible to.
+//   Likewise what opens after the heavy fence of A2 or A3, whatever it says.
 //
 // An entrant that read an old epoch and published it late is harmless: it holds advances up for
-// longer, and it cannot have found anything before its fence.
+// longer.
 #pragma once
 
 #include "base/guards.h"
@@ -27,12 +35,14 @@ struct EpochSlot {
 
 class EpochDomain {
  public:
+  /// Advances from retirement to reuse.
+  static constexpr std::uint64_t kGrace = 3;
+
   /// Enters a section. May be nested; a signal handler may enter inside its outer frame's.
   void enter(EpochSlot& slot, env::Site site = env::Site::current()) {
     if (slot.depth++ != 0) return;
-    slot.word.store(global_.load(env::relaxed, site) * 2 + 1, env::relaxed, site);
-    // Named fence: epoch entry. The slot is visible before the first load of the section.
-    if (env::guard<Guard::fence_epoch_entry>()) env::full_fence(slot.word, site);
+    // Acquire: see "a section that says e + 2".
+    env::store_then_light_fence(slot.word, global_.load(env::acquire, site) * 2 + 1, site);
   }
   void leave(EpochSlot& slot, env::Site site = env::Site::current()) {
     if (--slot.depth == 0) slot.word.store(0, env::release, site);
