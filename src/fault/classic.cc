@@ -1,6 +1,7 @@
 // The classic path: the mmap lock for read, over the whole fault (Linux before fault retry).
 #include "fault/access.h"
 #include "fault/fault.h"
+#include "pagetable/flush.h"
 
 namespace faultpath::fault {
 
@@ -44,6 +45,7 @@ bool under_mmap_lock(Fault& f, Growth growth, Outcome* outcome) FP_REQUIRES_SHAR
 
 bool classic(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth, Outcome* outcome) {
   if (growth == Growth::untried) cpu.count(Counter::classic_entered);
+  pagetable::ensure_parked(cpu);
   Fault f(cpu, mm, what);
   {
     vma::ReadLock lock(mm, cpu);

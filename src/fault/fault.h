@@ -77,7 +77,8 @@ enum class Growth : std::uint8_t {
   tried,    ///< it has grown, or cannot: under the mmap lock alone, and final
 };
 
-/// Handles one fault of a Cpu that is parked in the engine (space/take_fault.h), holding nothing.
+/// Handles one fault of a Cpu that is in the engine (space/take_fault.h), holding nothing. It parks
+/// the Cpu before anything that waits.
 /// False: a stack has to grow first (change::grow_stack); then again, with Growth::tried. Counted
 /// once, with the outcome.
 bool handle_fault(Cpu& cpu, Mm& mm, const GuestFault& what, Growth growth, Outcome* outcome);

@@ -1,5 +1,6 @@
 // The way in: policy, and counting once, with the final outcome (D10).
 #include "fault/fault.h"
+#include "pagetable/flush.h"
 
 namespace faultpath::fault {
 
@@ -9,7 +10,7 @@ namespace {
 bool settle_fast(Cpu& cpu, Mm& mm, const GuestFault& what, Outcome* outcome) {
   switch (mm.policy.policy) {
     case Policy::mmap_lock: return false;
-    case Policy::spf: return speculate(cpu, mm, what, outcome);
+    case Policy::spf: pagetable::ensure_parked(cpu); return speculate(cpu, mm, what, outcome);
     case Policy::vma_lock:
       // Every kernel leaves its own faults on user addresses to the mmap lock.
       return what.user && under_vma_lock(cpu, mm, what, outcome);

@@ -4,6 +4,7 @@
 #include "fault/access.h"
 #include "fault/fault.h"
 #include "memory/machine_core.h"
+#include "pagetable/flush.h"
 
 namespace faultpath::fault {
 
@@ -49,7 +50,7 @@ Vma* lock_vma(Cpu& cpu, Mm& mm, Addr a, VmaView* says) {
 /// The lock's hold on a VMA.
 class VmaRead {
  public:
-  explicit VmaRead(Fault& f) : mm_(f.mm), vma_(lock_vma(f.cpu, f.mm, f.address(), &f.vma)) {}
+  VmaRead(Cpu& cpu, Mm& mm, Addr a, VmaView* says) : mm_(mm), vma_(lock_vma(cpu, mm, a, says)) {}
   ~VmaRead() { drop(); }
   VmaRead(const VmaRead&) = delete;
   VmaRead& operator=(const VmaRead&) = delete;
@@ -64,33 +65,39 @@ class VmaRead {
   Vma* vma_;
 };
 
+/// The VMA forbids the access, and has been let go. True: that is final, since the VMA's rights could
+/// not change while it was locked, and a second look under the mmap lock would have found the same
+/// (the bad-access exit of 2024).
+bool refuse(Mm& mm, Cpu& cpu, const GuestFault& what, Outcome no, Outcome* outcome) {
+  if (!mm.policy.bad_access_fast) {
+    cpu.count(Counter::vma_lock_bad_access);
+    return false;
+  }
+  *outcome = env::guard<Guard::bad_access_code>()
+                 ? no
+                 : Outcome::signal(kSigSegv, kSegvMapErr, what.reported, what.access);
+  cpu.count(Counter::vma_lock_success);
+  return true;
+}
+
 }  // namespace
 
 bool under_vma_lock(Cpu& cpu, Mm& mm, const GuestFault& what, Outcome* outcome) {
-  Fault f(cpu, mm, what);
-  f.stability = Stability::vma_lock;
-  VmaRead lock(f);
+  VmaView says;
+  VmaRead lock(cpu, mm, what.address, &says);
   if (lock.get() == nullptr) return false;
-  f.live = lock.get();
-
-  if (Outcome no = refusal(what, f.vma); !no.ok()) {
-    if (!mm.policy.bad_access_fast) {
-      cpu.count(Counter::vma_lock_bad_access);
-      return false;
-    }
-    // Final: the VMA's rights cannot change while it is locked, and a second look under the mmap
-    // lock would find the same (the bad-access exit of 2024).
-    if (!env::guard<Guard::bad_access_under_lock>()) {
-      lock.drop();
-      no = refusal(what, f.live->view());
-    }
-    *outcome = env::guard<Guard::bad_access_code>()
-                   ? no
-                   : Outcome::signal(kSigSegv, kSegvMapErr, what.reported, what.access);
-    cpu.count(Counter::vma_lock_success);
-    return true;
+  if (Outcome no = refusal(what, says); FP_UNLIKELY(!no.ok())) {
+    const Vma* const live = lock.get();
+    lock.drop();
+    if (!env::guard<Guard::bad_access_under_lock>()) no = refusal(what, live->view());
+    return refuse(mm, cpu, what, no, outcome);
   }
 
+  pagetable::ensure_parked(cpu);  // nothing so far has waited for anybody
+  Fault f(cpu, mm, what);
+  f.stability = Stability::vma_lock;
+  f.live = lock.get();
+  f.vma = says;
   f.leaf = mm.tables.ensure_leaf(cpu, f.page);
   Resolved r = Resolved::out_of_memory;
   if (f.leaf) {

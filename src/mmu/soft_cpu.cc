@@ -100,7 +100,8 @@ GuestFault reported(const Cpu& cpu, const Mm& mm, const Miss& miss, Access acces
 }
 
 /// One page of the range, in the open section: by TLB, else by a walk.
-std::byte* translate_page(Cpu& cpu, Mm& mm, Addr a, Access access, bool insert, Miss* miss) {
+FP_ALWAYS_INLINE std::byte* translate_page(Cpu& cpu, Mm& mm, Addr a, Access access, bool insert,
+                                           Miss* miss) {
   if (access != Access::exec) {  // the TLB knows nothing of fetches
     const TlbEntry& e = tlb_slot(cpu, a);
     const Addr tag = access == Access::write ? e.write_tag : e.read_tag;
@@ -114,21 +115,20 @@ std::byte* translate_page(Cpu& cpu, Mm& mm, Addr a, Access access, bool insert, 
   return page == nullptr ? nullptr : page + (a - page_floor(a));
 }
 
-/// The whole range, in the open section; where `t.first` is null `*miss` says why.
-Translated translate_range(Cpu& cpu, Mm& mm, Addr a, std::uint64_t bytes, Access access,
-                           bool insert, Miss* miss) {
-  Translated t;
+/// The whole range, in the open section. False: `*miss` says why.
+bool translate_range(Cpu& cpu, Mm& mm, Addr a, std::uint64_t bytes, Access access, bool insert,
+                     Translated* t, Miss* miss) {
   std::uint64_t first = kPageSize - (a - page_floor(a));
   if (first > bytes) first = bytes;
   std::byte* const one = translate_page(cpu, mm, a, access, insert, miss);
-  if (one == nullptr) return t;
-  if (first < bytes) {
-    t.second = translate_page(cpu, mm, a + first, access, insert, miss);
-    if (t.second == nullptr) return t;
+  if (one == nullptr) return false;
+  if (FP_UNLIKELY(first < bytes)) {
+    t->second = translate_page(cpu, mm, a + first, access, insert, miss);
+    if (t->second == nullptr) return false;
   }
-  t.first = one;
-  t.first_bytes = first;
-  return t;
+  t->first = one;
+  t->first_bytes = first;
+  return true;
 }
 
 /// A signal handler that interrupted the engine on this Cpu. The Cpu is parked, so flushers do not
@@ -141,7 +141,7 @@ Translated translate_nested(Cpu& cpu, Mm& mm, Addr a, std::uint64_t bytes, Acces
   Translated t;
   if (cpu.flush.posted.load(env::acquire) == cpu.flush.answered.load(env::relaxed)) {
     Miss miss;
-    t = translate_range(cpu, mm, a, bytes, access, false, &miss);
+    (void)translate_range(cpu, mm, a, bytes, access, false, &t, &miss);
   }
   if (t.first == nullptr) {
     close_section(cpu, before);
@@ -192,8 +192,7 @@ Translated translate(CpuBlock& block, Addr a, std::uint64_t bytes, Access access
       continue;
     }
     Miss miss;
-    t = translate_range(cpu, mm, a, bytes, access, !nested, &miss);
-    if (t.first != nullptr) {
+    if (translate_range(cpu, mm, a, bytes, access, !nested, &t, &miss)) {
       t.section = before;
       return t;
     }
@@ -203,11 +202,8 @@ Translated translate(CpuBlock& block, Addr a, std::uint64_t bytes, Access access
       t.failure = refused(cpu, RefusedReason::nested, miss.at);
       return t;
     }
-    const Outcome outcome = space::take_fault(cpu, mm, reported(cpu, mm, miss, access));
-    if (!outcome.ok()) {
-      t.failure = outcome;
-      return t;
-    }
+    t.failure = space::take_fault(cpu, mm, reported(cpu, mm, miss, access));
+    if (!t.failure.ok()) return t;
   }
 }
 

@@ -6,23 +6,27 @@
 
 namespace faultpath::space {
 
-/// While it lives the Cpu is parked: flushes count as answered for it, and it touches no guest
-/// memory through its TLB. A second entry on the same Cpu can only come from a signal handler that
+/// While it lives the Cpu touches no guest memory through its TLB, and is parked: flushes count as
+/// answered for it. A fault may put parking off (Parking::later): then whoever is about to wait for
+/// anything parks first (pagetable::ensure_parked), and a fault that never does saves the fence of
+/// coming back; flushers wait for its answer meanwhile, as for a Cpu in guest code. A second entry on the same Cpu can only come from a signal handler that
 /// interrupted the first: it gets nothing, since whatever it would wait for may be held below it on
 /// its own stack.
 class EngineEntry {
  public:
-  explicit EngineEntry(memory::Cpu& cpu)
+  enum class Parking : std::uint8_t { now, later };
+
+  explicit EngineEntry(memory::Cpu& cpu, Parking parking = Parking::now)
       : cpu_(cpu),
         entered_(cpu.depth.load(env::relaxed) == 0 && (cpu.section.load(env::relaxed) & 1) == 0) {
     if (!entered_) return;
     cpu_.depth.store(1, env::relaxed);
     inside_ = cpu_.space != nullptr;
-    if (inside_) pagetable::park_cpu(cpu_);
+    if (inside_ && parking == Parking::now) pagetable::park_cpu(cpu_);
   }
   ~EngineEntry() {
     if (!entered_) return;
-    if (inside_) pagetable::unpark_cpu(cpu_);
+    if (inside_ && cpu_.parked.load(env::relaxed) != 0) pagetable::unpark_cpu(cpu_);
     cpu_.depth.store(0, env::relaxed);
   }
   EngineEntry(const EngineEntry&) = delete;

@@ -9,7 +9,7 @@ namespace faultpath::space {
 // The one place where a fault leads to a change: faults only know VMAs, and whoever changes one needs
 // the mmap lock for write, which a fault must not hold anything to get.
 Outcome take_fault(memory::Cpu& cpu, vma::Mm& mm, const GuestFault& what) {
-  const EngineEntry entry(cpu);
+  const EngineEntry entry(cpu, EngineEntry::Parking::later);
   FP_ASSERT(entry);
   Outcome outcome;
   if (fault::handle_fault(cpu, mm, what, fault::Growth::untried, &outcome)) return outcome;
