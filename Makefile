@@ -3,9 +3,9 @@
 JOBS ?= $(shell nproc)
 PRESET ?= release
 
-# The main job: a short comparison of the two fault policies.
-RUN_ARGS ?= compare fault_vs_mmap page_fault1 page_fault2 page_fault3 ebizzy \
-            --base mmap-lock --head spf,host -t 1,2 -r 5 -s 0.5 --quick
+# The main job: a short comparison of the fault policies.
+RUN_ARGS ?= compare page_fault1 page_fault2 page_fault3 fault_vs_mmap \
+            --base mmap-lock --head spf,vma-lock -t 1,2 -r 5 -s 0.5 --quick
 
 STRESS_SECONDS ?= 60
 

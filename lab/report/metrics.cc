@@ -183,7 +183,8 @@ std::optional<double> counter_per_operation(const Cell& cell, std::string_view c
 
 bool explains_policy(std::string_view counter) {
   return counter == "faults" || counter == "spf" || counter.starts_with("pagefault:") ||
-         counter.starts_with("mmap_lock.") || counter.starts_with("tlb.flush");
+         counter.starts_with("vma_lock_") || counter.starts_with("mmap_lock.") ||
+         counter.starts_with("tlb.flush");
 }
 
 Gate regression_gate(const std::vector<ResultComparison>& comparisons, double percent) {

@@ -1536,7 +1536,7 @@ TEST_P(RestTest, CountersObeyTheirLaws) {
   cpu(*a).count(Counter::faults);
   expect_broken("counters: faults is");
   cpu(*a).count(Counter::fault_signals);
-  expect_broken("spf + spf_vma_access + classic_settled");
+  expect_broken("spf + spf_vma_access + vma_lock_success + classic_settled");
 }
 
 TEST_P(RestTest, SmallCountsAreLookedAt) {
