@@ -1,5 +1,5 @@
-// A forbidden access is refused in the same words on every path, for six machines' fault codes: the
-// whole table of codes, rights, keys and pages (I13, B17). And what one counts as.
+// Forbidden accesses are refused in the same words on every path, for six machines. no-64k
+// The whole table of codes, rights, keys and pages (I13, B17), and what one counts as.
 #include "check/tables/bad_access.h"
 
 #include <string>
@@ -131,6 +131,21 @@ TEST_P(Keys, PkruDeniesWhatItSays) {
   EXPECT_EQ(keys, 0x30u);
   EXPECT_EQ(space.protect(cpu, a, kPageSize, rw, 16).error(), Errno::einval);
   EXPECT_EQ(space.protect(cpu, a, kPageSize, rw, -1).error(), Errno::einval);
+}
+
+TEST_P(Keys, ANewSoftCpuIsDeniedNothing) {
+  Machine machine = Machine::create().value();
+  AddressSpace space = machine.new_space({.policy = GetParam()}).value();
+  Addr a = 0;
+  {
+    SoftCpu before(machine);
+    a = space.map(before, {.length = kPageSize, .prot = Prot::read}).value();
+    ASSERT_TRUE(space.protect(before, a, kPageSize, Prot::read, 3));
+    before.set_pkru(1u << 6);
+  }
+  SoftCpu cpu(machine);  // in the slot of the other
+  cpu.enter(space);
+  EXPECT_TRUE(cpu.load<int>(a).has_value());
 }
 
 TEST_P(Keys, ChangingTheKeyTakesRightsAway) {

@@ -132,9 +132,8 @@ void Inspection::counters() {
   };
   same("faults", c.faults, "minor + major + signals + oom",
        c.minor_faults + c.major_faults + c.fault_signals + c.fault_oom);
-  same("faults", c.faults,
-       "spf + spf_vma_access + vma_lock_success + classic_settled + beyond the user range",
-       c.spf + c.spf_vma_access + c.vma_lock_success + c.classic_settled + rest_->faults_beyond);
+  same("faults", c.faults, "spf + spf_vma_access + vma_lock_success + classic_settled",
+       c.spf + c.spf_vma_access + c.vma_lock_success + c.classic_settled);
   same("classic_settled", c.classic_settled, "classic_entered", c.classic_entered);
   same("spf_entered", c.spf_entered, "what its attempts came to",
        c.spf + c.spf_vma_access + c.spf_vma_changed + c.spf_vma_noanon + c.spf_vma_notsup +

@@ -40,8 +40,6 @@ struct Rest {
   /// Where mappings may have been: page tables are read there and where VMAs are. Entries elsewhere
   /// show in the counts of their tables, and in the full walk of every 64th call.
   std::span<const Range> windows{};
-  /// Faults beyond the user range, which no policy counts.
-  std::uint64_t faults_beyond = 0;
 };
 
 /// True if all laws hold. If not, `why` (which may be null) says which do not, a line each. Not

@@ -92,7 +92,7 @@ Rest Play::rest_of_stage() {
     files_.push_back({stage_->file(i).object(), 1, &stage_->store(i)});
   }
   static constexpr Range kWindows[] = {{page(0), page(16)}, {kThere, kThere + 16 * kPageSize}};
-  return {&stage_->machine().core(), spaces_, files_, kWindows, 0};
+  return {&stage_->machine().core(), spaces_, files_, kWindows};
 }
 
 void Play::judge() {

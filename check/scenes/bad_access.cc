@@ -66,7 +66,34 @@ constexpr Scene kUnderLock{
     .only = Policy::vma_lock,
 };
 
-constexpr const Scene* kScenes[] = {&kX86, &kArm64, &kArm, &kPowerpc, &kRiscv, &kS390, &kUnderLock};
+constexpr Scene kKeyChanges{
+    .name = "refusal-by-a-key-that-is-being-changed",
+    .ids = "B17 I13",
+    .story =
+        "A load is denied by the key of a page that is there. Before the fault has looked at the "
+        "VMA, "
+        "another CPU gives it a key that denies nothing. The program hears of the key, or of "
+        "nothing: "
+        "never that reading is forbidden, which it has not been at any time.",
+    .build =
+        [](Stage& s) {
+          Script& reader = s.cpu("reader", [](Script& c) {
+            const Outcome o = c.soft().load<std::uint64_t>(page(0)).outcome();
+            c.expect(o.ok() || o.signal_code() == kSegvPkuErr, "refused, and not by a key");
+          });
+          s.cpu("protector", [](Script& c) {
+            (void)c.stage().space(0).protect(c.soft(), page(0), kPageSize, Prot::read, 0);
+          });
+          reader.map(page(0), 1);
+          reader.store(page(0), 1);
+          (void)s.space(0).protect(reader.soft(), page(0), kPageSize, Prot::read, 1);
+          reader.soft().set_pkru(1u << 2);
+          s.bare = true;  // the model knows no keys
+        },
+};
+
+constexpr const Scene* kScenes[] = {&kX86,   &kArm64, &kArm,       &kPowerpc,
+                                    &kRiscv, &kS390,  &kUnderLock, &kKeyChanges};
 
 }  // namespace
 

@@ -53,7 +53,7 @@ Published& publish(Stage& s) {
   s.at_rest = [&s] {
     std::string why;
     vma::Mm* const spaces[] = {&s.space(0).mm()};
-    return at_rest({&s.machine().core(), spaces, {}, {}, 0}, &why) ? std::string() : why;
+    return at_rest({&s.machine().core(), spaces, {}, {}}, &why) ? std::string() : why;
   };
   return p;
 }

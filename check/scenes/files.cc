@@ -421,7 +421,7 @@ constexpr Scene kClosedFile{
             std::string why;
             vma::Mm* const spaces[] = {&s.space(0).mm()};
             static constexpr Range kWindows[] = {{page(0), page(4)}};
-            if (!at_rest({&s.machine().core(), spaces, {}, kWindows, 0}, &why)) return why;
+            if (!at_rest({&s.machine().core(), spaces, {}, kWindows}, &why)) return why;
             const std::uint64_t wanted = told.stored.raised() ? 77 : 70;
             const std::uint64_t there = s.store(1).word(0, 0);
             if (there == wanted) return {};

@@ -45,6 +45,7 @@ bool prepare_anon(Fault& f) FP_NO_THREAD_SAFETY_ANALYSIS {
   const bool take =
       f.stability == Stability::vma_lock && env::guard<Guard::anon_prepare_under_mmap_lock>();
   if (take && !f.mm.mmap_lock.try_lock_read()) return false;
+  if (take) f.cpu.count(Counter::mmap_lock_read);
   settle_root(f);
   if (take) f.mm.unlock_read();
   return true;

@@ -92,6 +92,7 @@ Cpu* MachineCore::attach() {
     // The slot is complete before a scan up to the new limit can reach it.
     cpu_limit_.store(id + 1, env::release);
   }
+  cpu.pkru = 0;
   cpu.baseline.clear();
   Counters now;
   cpu.counters.add_to(now);
@@ -393,9 +394,10 @@ void MachineCore::drain(Cpu& cpu) {
 bool MachineCore::reclaim(Cpu& cpu) {
   const std::uint64_t before = buddy_.free_frames();
   const std::uint32_t limit = cpu_limit();
-  // That many advances make everything retired before them ripe; one more round is for an attempt
-  // that met another one under way.
-  for (std::uint64_t round = 0; round <= sync::EpochDomain::kGrace; ++round) {
+  // kGrace advances make everything retired before them ripe. What they gave back may leave slab pages
+  // empty, which wait as long again; and an attempt may meet another one under way.
+  for (std::uint64_t round = 0; round <= 2 * sync::EpochDomain::kGrace; ++round) {
+    if (round > sync::EpochDomain::kGrace && buddy_.free_frames() > before) break;
     try_advance(cpu);
     for (std::uint32_t i = 0; i < limit; ++i) {
       release_ripe(cpu, cpus_[i]);
@@ -407,8 +409,9 @@ bool MachineCore::reclaim(Cpu& cpu) {
 }
 
 void MachineCore::quiesce(Cpu& cpu) {
+  // Once; and once more if pages of slabs owe a grace period of their own.
   bool more = true;
-  while (more) {
+  for (int turn = 0; turn < 2 && more; ++turn) {
     const std::uint32_t limit = cpu_limit();
     const std::uint64_t target = epochs_.now() + sync::EpochDomain::kGrace;
     while (epochs_.now() < target) {
@@ -418,7 +421,7 @@ void MachineCore::quiesce(Cpu& cpu) {
       release_ripe(cpu, cpus_[i]);
       drain(cpus_[i]);
     }
-    more = false;  // unless pages of slabs owe a grace period of their own
+    more = false;
     for (Slab& slab : slabs_) more = slab.trim(*this, cpu) || more;
   }
 }

@@ -61,7 +61,7 @@ class MachineCore {
   void retire(Cpu& cpu, RetireBatch& batch);
   /// One attempt to advance the epoch; gives up on a Cpu that stays in a section for long.
   bool try_advance(Cpu& cpu);
-  /// Out of memory: drains all Cpus' caches and waits for one bounded grace period. True if a frame
+  /// Out of memory: drains all Cpus' caches and waits for grace periods, a bounded time. True if a frame
   /// may have become free.
   bool reclaim(Cpu& cpu);
   void quiesce(Cpu& cpu);

@@ -1,4 +1,4 @@
-// Slabs: fixed-size engine objects over the engine's own frames, type-stable within a grace period.
+// Slabs: fixed-size engine objects over the engine's own frames.
 #pragma once
 
 #include "memory/frame.h"

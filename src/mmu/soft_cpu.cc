@@ -80,11 +80,7 @@ Outcome refused(Cpu& cpu, RefusedReason reason, Addr a) {
   return Outcome::refused(reason, a);
 }
 
-/// Where a translation failed, and whether the page was there.
-struct Miss {
-  Addr at = 0;
-  bool present = false;
-};
+using mmu::Miss;
 
 /// The fault that the space's machine would report.
 GuestFault reported(const Cpu& cpu, const Mm& mm, const Miss& miss, Access access) {
@@ -92,6 +88,7 @@ GuestFault reported(const Cpu& cpu, const Mm& mm, const Miss& miss, Access acces
   f.arch = mm.options.arch;
   f.access = access;
   f.present = miss.present;
+  f.key_denied = miss.key;
   f.check_keys = f.arch == Arch::x86;
   f.epan = f.arch == Arch::arm64;
   f.key_rights = cpu.pkru;
@@ -110,8 +107,7 @@ FP_ALWAYS_INLINE std::byte* translate_page(Cpu& cpu, Mm& mm, Addr a, Access acce
     }
   }
   if (insert) cpu.count(Counter::tlb_misses);
-  miss->at = a;
-  std::byte* const page = mmu::walk(cpu, mm, a, access, insert, &miss->present);
+  std::byte* const page = mmu::walk(cpu, mm, a, access, insert, miss);
   return page == nullptr ? nullptr : page + (a - page_floor(a));
 }
 
@@ -131,8 +127,8 @@ bool translate_range(Cpu& cpu, Mm& mm, Addr a, std::uint64_t bytes, Access acces
   return true;
 }
 
-/// A signal handler that interrupted the engine on this Cpu. The Cpu is parked, so flushers do not
-/// wait for it: the section is opened with a full fence, and nothing is read if a flush has been
+/// A signal handler that interrupted the engine on this Cpu. The Cpu is parked (or may be: a fault
+/// parks late), so flushers do not wait for it: the section is opened with a full fence, and nothing is read if a flush has been
 /// asked for and not been answered. The TLB is read, not written. A fault is refused.
 Translated translate_nested(Cpu& cpu, Mm& mm, Addr a, std::uint64_t bytes, Access access) {
   const std::uint64_t before = cpu.section.load(env::relaxed);
@@ -169,7 +165,7 @@ Translated translate(CpuBlock& block, Addr a, std::uint64_t bytes, Access access
     const Addr fault_at = a < kUserEnd ? kUserEnd : a;
     const bool nested = in_engine || (cpu.section.load(env::relaxed) & 1) != 0;
     t.failure = nested ? refused(cpu, RefusedReason::nested, fault_at)
-                       : space::take_fault(cpu, mm, reported(cpu, mm, {fault_at, false}, access));
+                       : space::take_fault(cpu, mm, reported(cpu, mm, {fault_at}, access));
     return t;
   }
   if (in_engine) return translate_nested(cpu, mm, a, bytes, access);
@@ -239,8 +235,10 @@ void SoftCpu::set_pkru(std::uint32_t rights) {
   Cpu& cpu = static_cast<Cpu&>(*block_);
   if (!may_switch(cpu)) return;
   cpu.depth.store(1, env::relaxed);
+  env::signal_fence();  // a handler in here misses, and is refused
   pagetable::drop_translations(cpu, 0, ~Addr{0});
   cpu.pkru = rights;
+  env::signal_fence();
   cpu.depth.store(0, env::relaxed);
 }
 

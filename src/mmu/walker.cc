@@ -31,8 +31,8 @@ bool grants(const memory::Cpu& cpu, const vma::Mm& mm, Pte pte, Access access) {
 
 }  // namespace
 
-std::byte* walk(memory::Cpu& cpu, vma::Mm& mm, Addr a, Access access, bool insert, bool* present) {
-  *present = false;
+std::byte* walk(memory::Cpu& cpu, vma::Mm& mm, Addr a, Access access, bool insert, Miss* miss) {
+  *miss = {a, false, false};
   // Walk and insert are in one section, so an answer of this Cpu cannot come between them; the
   // generation says so even if one did (a nested user of the Cpu).
   const std::uint64_t generation = cpu.flush.answered.load(env::relaxed);
@@ -45,8 +45,10 @@ std::byte* walk(memory::Cpu& cpu, vma::Mm& mm, Addr a, Access access, bool inser
   for (;;) {
     const Pte pte(word);
     if (!pte.present()) return nullptr;
-    *present = true;
-    if (!grants(cpu, mm, pte, access)) return nullptr;
+    if (!grants(cpu, mm, pte, access)) {
+      *miss = {a, true, key_denies(cpu, mm, pte.key(), access)};
+      return nullptr;
+    }
     if ((word & wanted) == wanted) break;
     // As hardware: the bits are set only in an entry that still grants the access.
     if (entry.compare_exchange(word, word | wanted, env::acq_rel, env::acquire)) {

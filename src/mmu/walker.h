@@ -7,9 +7,16 @@
 
 namespace faultpath::mmu {
 
+/// Why a walk found nothing that serves the access.
+struct Miss {
+  Addr at = 0;
+  bool present = false;  ///< the page is there
+  bool key = false;      ///< ... and its protection key denies the access
+};
+
 /// Translates the page of `a` for `access`: host address of its payload, or null for a fault, and
-/// then `*present` says whether the page was there and forbade it. Sets accessed, and dirty for a
+/// then `*miss` says why. Sets accessed, and dirty for a
 /// write, as hardware does; fills the TLB if `insert`. An access section of `cpu` is open.
-std::byte* walk(memory::Cpu& cpu, vma::Mm& mm, Addr a, Access access, bool insert, bool* present);
+std::byte* walk(memory::Cpu& cpu, vma::Mm& mm, Addr a, Access access, bool insert, Miss* miss);
 
 }  // namespace faultpath::mmu

@@ -64,11 +64,11 @@ inline void park_cpu(memory::Cpu& cpu, env::Site site = env::Site::current()) {
   // Release: a flusher that sees the Cpu parked sees its accesses as done.
   cpu.parked.store(1, env::release, site);
 }
-/// The owner goes back to guest code.
 /// Before the owner, in the engine, waits for anything: where parking was put off.
 inline void ensure_parked(memory::Cpu& cpu, env::Site site = env::Site::current()) {
   if (cpu.parked.load(env::relaxed, site) == 0) park_cpu(cpu, site);
 }
+/// The owner goes back to guest code.
 inline void unpark_cpu(memory::Cpu& cpu, env::Site site = env::Site::current()) {
   cpu.parked.store(0, env::relaxed, site);
   // Named fence: unpark. A flusher either sees `parked` clear, and waits for an answer, or posted

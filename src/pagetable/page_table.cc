@@ -95,7 +95,7 @@ void PageTable::free_level(Cpu& cpu, Table t, unsigned level, Addr base, Addr st
     sync::SpinGuard child_guard(child.meta->lock);
     if (child.meta->occupied != 0) {
       // Not reached: nothing outside [floor, ceiling) has entries here, and what is inside is
-      // zapped and marked. A table with something in it is not freed all the same.
+      // zapped and marked (under `vma-lock`: no fault holds those VMAs any more). A table with something in it is not freed all the same.
       continue;
     }
     // Whoever waits for the child's lock, or finds the child by a stale upper entry, sees the flag

@@ -2,7 +2,8 @@
 //
 // Who may do what:
 //   read an entry            anybody inside an access or epoch section, or holding a lock that
-//                            keeps tables from being freed (mmap lock, in any mode)
+//                            keeps tables from being freed (mmap lock, in any mode; or a VMA lock,
+//                            for the tables in which that VMA has entries)
 //   set or clear a leaf      holding that table's lock, after `dead` was seen clear under it
 //   set accessed, dirty      anybody inside an access section, by compare-exchange
 //   link a table             holding the parent's lock, after the parent's `dead` was seen clear
@@ -71,7 +72,7 @@ class PageTable {
     return t;
   }
   /// The leaf table, linking what is absent. Null when frames are short. The caller holds the mmap
-  /// lock in any mode, so that no table on the way can be unlinked.
+  /// lock in any mode, or the lock of the VMA at `a`, so that no table on the way can be unlinked.
   Table ensure_leaf(Cpu& cpu, Addr a);
 
   /// Unlinks every table that covers only addresses in [floor, ceiling) and has nothing left in it,

@@ -115,7 +115,7 @@ SpaceInfo AddressSpace::info(SoftCpu& cpu) const {
   SpaceInfo info;
   (void)enter_engine<Result<void>>(*mm_, cpu, [&](Cpu& c) -> Result<void> {
     // A walk, not counters that every fault of every Cpu would have to write. For write, so that
-    // the figures are of one moment; beside speculative faults the page counts are of about one.
+    // the figures are of one moment; beside faults without it the page counts are of about one.
     vma::WriteLock lock(*mm_, c);
     info.map_count = mm_->map_count;
     info.brk = mm_->brk;

@@ -89,13 +89,14 @@ class Mm {
       cpu.count(Counter::mmap_lock_write_wait_ns, w.wait_ns);
     }
     if (marking == Marking::vma_lock) {
-      lock_sequence.store(lock_sequence.load(env::relaxed, site) + 1, env::relaxed, site);
+      // Release, for what the writer before had written: whoever reads this value has it too.
+      lock_sequence.store(lock_sequence.load(env::relaxed, site) + 1, env::release, site);
     }
   }
   void unlock_write(env::Site site = env::Site::current()) FP_RELEASE(mmap_lock) {
     if (marking == Marking::vma_lock) {
-      // Unlocks every VMA that was locked meanwhile. Release: who finds the sequence even has all
-      // that was written (B06, I14).
+      // Unlocks every VMA that was locked meanwhile. Release: who finds this value or a later one has
+      // all that was written (B06, I14).
       lock_sequence.store(lock_sequence.load(env::relaxed, site) + 1, env::release, site);
     }
     mmap_lock.unlock_write(site);

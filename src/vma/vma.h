@@ -72,8 +72,8 @@ struct VmaHead {
 ///
 /// Writing: mmap lock held for write, and the VMA marked where the space's policy reads marks: the
 /// setters assert it. start, end and pgoff of a VMA with a file change under the file's reverse-map
-/// lock besides. `ever_faulted` and `anon_root` are also set by the first classic fault, under the
-/// mmap lock for read and the mm's anon lock, only from clear to set.
+/// lock besides. `ever_faulted` and `anon_root` are also set by the first fault, under the mmap lock for
+/// read and the mm's anon lock, only from clear to set.
 class Vma : public VmaHead {
  public:
   // The two words that speculative faults write and compare have a line of their own, as v11's
@@ -121,7 +121,7 @@ class Vma : public VmaHead {
     ever_faulted_.store(ever_faulted ? 1 : 0, env::release);
     chain_singular_ = singular;
   }
-  /// The first classic fault, under the mm's anon lock: see above why no mark is needed.
+  /// The first fault, under the mm's anon lock: see above why no mark is needed.
   void set_first_fault(AnonRoot* root) {
     anon_root_.store(root, env::release);
     ever_faulted_.store(1, env::release);

@@ -1320,7 +1320,7 @@ struct RestTest : testing::TestWithParam<const char*> {
   bool look() {
     const Rest::File files[] = {{file->object(), 1, store}};
     static constexpr Range kWindows[] = {{kPrivate, kPrivate + 64 * kPageSize}};
-    return at_rest({&core(), spaces, files, kWindows, 0}, &why);
+    return at_rest({&core(), spaces, files, kWindows}, &why);
   }
   void expect_holds() {
     // Once as it mostly is, and once with every entry read.

@@ -6,13 +6,14 @@
 // or parks.
 //
 //   open:  section = odd; light fence; look at `attention`, answer a flush if asked
-//          (bit 63, set while the owner is in the engine: not by the inlined path)
+//          (bit 63, set while the owner is parked: not by the inlined path)
 //   close: section = even (release)
 //
 // A flusher posts its request, raises `attention`, and waits for the answer; if none comes for a
 // while it issues the heavy fence and then reads `section`: even means that the owner was outside,
 // and whatever it opens later sees `attention` (the fence pair); odd means wait for it to change.
-// `parked` is true while the owner is outside guest code (inside the engine, idle, blocked): then
+// `parked` is true while the owner is outside guest code (inside the engine, idle, blocked; a fault
+// parks only before it waits for anything): then
 // the request counts as answered at once, and the owner pays a full fence when it unparks.
 #pragma once
 
@@ -38,7 +39,7 @@ struct TlbEntry {
 inline constexpr Addr kNoTag = ~Addr{0};
 inline constexpr std::size_t kTlbEntries = env::per_world<std::size_t>(256, 16);
 
-/// Bit of `section`: the owner is in the engine, or in no space. Then flushers do not wait for it,
+/// Bit of `section`: the owner is parked, in the engine or in no space. Then flushers do not wait for it,
 /// so a signal handler's access must not take the inlined path: it opens its section with a full
 /// fence and looks whether a flush is owed (translate()). Set and cleared by the owner alone.
 inline constexpr std::uint64_t kInEngine = std::uint64_t{1} << 63;
