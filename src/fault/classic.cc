@@ -19,7 +19,8 @@ Outcome to_outcome(const Fault& f, Resolved r) {
 
 namespace {
 
-bool under_mmap_lock(Fault& f, Growth growth, Outcome* outcome) FP_REQUIRES_SHARED(f.mm.mmap_lock) {
+/// The mmap lock is held for read.
+bool under_mmap_lock(Fault& f, Growth growth, Outcome* outcome) {
   const vma::TreeSlot slot = f.mm.tree.find(f.address());
   if (!slot || slot.start > f.address()) {
     const bool grows = slot && (slot.vma->flags() & vma::kVmGrowsDown) != 0;
