@@ -121,7 +121,9 @@ TEST_P(Nested, HandlerOnTheSameCpu) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, Nested, testing::ValuesIn(kAllPolicies), [](const auto& param) {
-  return param.param == Policy::mmap_lock ? "mmap_lock" : "spf";
+  std::string said(name_of(param.param));
+  std::replace(said.begin(), said.end(), '-', '_');
+  return said;
 });
 
 }  // namespace
