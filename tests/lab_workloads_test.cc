@@ -371,7 +371,7 @@ TEST(ValidateTest, NamesWhatIsWrongInOneLine) {
   EXPECT_TRUE(with([](auto& o) { o.workloads.clear(); }).starts_with("no workload named"));
   EXPECT_TRUE(with([](auto& o) {
                 o.variants = {"fast"};
-              }).starts_with("unknown policy 'fast'; there are: mmap-lock, spf, host"));
+              }).starts_with("unknown policy 'fast'; there are: mmap-lock, spf, vma-lock, host"));
   EXPECT_TRUE(with([](auto& o) {
                 o.variants = {"spf:turbo=on"};
               }).starts_with("unknown policy 'spf:turbo=on'"));
