@@ -9,6 +9,9 @@ RUN_ARGS ?= compare page_fault1 page_fault2 page_fault3 fault_vs_mmap \
 
 STRESS_SECONDS ?= 60
 
+# The checker's part of `make test`; `make check` and CI try more.
+TEST_CHECK_ARGS ?= --schedules 1000 --search 8000
+
 # $(call configure,PRESET): at first and after a change of presets; Ninja notices other changes.
 configure = @[ build/$(1)/build.ninja -nt CMakePresets.json ] || cmake --preset $(1) >/dev/null
 # $(call compile,PRESET,TARGET): prints nothing but problems and Ninja's progress.
@@ -34,7 +37,7 @@ test: deps-test ## build everything; unit tests, the checker, include, freestand
 	$(call configure,$(PRESET))
 	$(call compile,$(PRESET),all)
 	@scripts/sanitized.sh ctest --test-dir build/$(PRESET) -L unit -j 2 --output-on-failure
-	build/$(PRESET)/bin/faultpath check
+	build/$(PRESET)/bin/faultpath check $(TEST_CHECK_ARGS)
 	@scripts/check_includes.sh
 	@scripts/check_freestanding.sh
 	@scripts/check_docs.sh
