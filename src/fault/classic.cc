@@ -32,13 +32,7 @@ bool under_mmap_lock(Fault& f, Growth growth, Outcome* outcome) {
   f.vma = slot.vma->view();
   *outcome = refusal(f.what, f.vma);
   if (!outcome->ok()) return true;
-  f.leaf = f.mm.tables.ensure_leaf(f.cpu, f.page);
-  Resolved r = Resolved::out_of_memory;
-  if (f.leaf) {
-    f.seen = Pte(f.leaf.at(f.page, 0).load(env::acquire));
-    r = resolve(f);
-  }
-  *outcome = to_outcome(f, r);
+  *outcome = to_outcome(f, link_and_resolve(f));
   return true;
 }
 

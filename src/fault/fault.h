@@ -97,5 +97,8 @@ Outcome to_outcome(const Fault& f, Resolved r);
 
 /// Makes the entry allow the access. `f.leaf` and `f.seen` are set.
 Resolved resolve(Fault& f);
+/// The same from the upper levels on: links the tables that are not there. Under a lock that keeps
+/// them.
+Resolved link_and_resolve(Fault& f);
 
 }  // namespace faultpath::fault

@@ -286,4 +286,11 @@ Resolved resolve(Fault& f) {
   return Resolved::done;
 }
 
+Resolved link_and_resolve(Fault& f) {
+  f.leaf = f.mm.tables.ensure_leaf(f.cpu, f.page);
+  if (!f.leaf) return Resolved::out_of_memory;
+  f.seen = Pte(f.leaf.at(f.page, 0).load(env::acquire));
+  return resolve(f);
+}
+
 }  // namespace faultpath::fault

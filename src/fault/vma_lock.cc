@@ -98,12 +98,7 @@ bool under_vma_lock(Cpu& cpu, Mm& mm, const GuestFault& what, Outcome* outcome) 
   f.stability = Stability::vma_lock;
   f.live = lock.get();
   f.vma = says;
-  f.leaf = mm.tables.ensure_leaf(cpu, f.page);
-  Resolved r = Resolved::out_of_memory;
-  if (f.leaf) {
-    f.seen = Pte(f.leaf.at(f.page, 0).load(env::acquire));
-    r = resolve(f);
-  }
+  const Resolved r = link_and_resolve(f);
   if (r == Resolved::pass_on) {
     cpu.count(Counter::vma_lock_retry);
     return false;
